@@ -1,0 +1,40 @@
+"""Everything gaptron raises on purpose.
+
+    GaptronError
+    ├── InputError      (ValueError)   data that cannot be played: NaN, wrong width, unknown label, ...
+    │   └── StreamError                a file that cannot be read; names the file and the line
+    ├── SettingError    (ValueError)   an unknown algorithm or setting, a missing or impossible value
+    ├── DecisionError   (ValueError)   a decision answered twice, by the wrong learner, or in the wrong words
+    └── NoBoundError    (ValueError)   no theorem covers this run; the message says why
+
+A call that raises one of these has changed nothing.
+"""
+
+
+class GaptronError(Exception):
+    """Any error gaptron raises on purpose."""
+
+
+class InputError(GaptronError, ValueError):
+    """Data that cannot be played."""
+
+
+class StreamError(InputError):
+    """A file that cannot be read as a stream."""
+
+    def __init__(self, source: str, problem: str, line: int | None = None) -> None:
+        self.source, self.line = source, line
+        place = source if line is None else f"{source}, line {line}"
+        super().__init__(f"{place}: {problem}")
+
+
+class SettingError(GaptronError, ValueError):
+    """An unknown algorithm or setting, or a value that is missing or impossible."""
+
+
+class DecisionError(GaptronError, ValueError):
+    """A decision answered twice, by the wrong learner, or in the wrong words."""
+
+
+class NoBoundError(GaptronError, ValueError):
+    """No theorem covers this run."""

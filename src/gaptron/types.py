@@ -1,0 +1,113 @@
+"""The nouns that several rooms share. They name things and do nothing."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron.errors import SettingError
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+UNKNOWN = -1
+"""What a learner is told of the truth when the feedback did not show it."""
+
+
+class Loss(IntEnum):
+    """The surrogate losses of the paper (base-2 logistic, truncated hinge, smooth hinge)."""
+
+    LOGISTIC = 0
+    HINGE = 1
+    SMOOTH_HINGE = 2
+
+    @property
+    def word(self) -> str:
+        """Its name where users see it."""
+        return self.name.lower().replace("_", "-")
+
+
+class Feedback(IntEnum):
+    """What a round shows: the true label, or only whether the label played was right."""
+
+    FULL = 0
+    BANDIT = 1
+
+    @property
+    def word(self) -> str:
+        """Its name where users see it."""
+        return self.name.lower()
+
+
+class Sparse(NamedTuple):
+    """Rows in compressed form (CSR): row t is indices and values from indptr[t] to indptr[t+1]."""
+
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+
+class SparseRow(NamedTuple):
+    """One row of a `Sparse` block."""
+
+    indices: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+
+Rows = NDArray[np.float64] | Sparse
+Row = NDArray[np.float64] | SparseRow
+
+
+class Round(NamedTuple):
+    """One round's work sheet: `decide` fills it, `learn` reads it, however much later."""
+
+    z: Vector  # scores; their argmax is the practical answer
+    p: Vector  # the distribution the label is drawn from
+    memo: Vector  # whatever else the algorithm will want back when it learns
+    note: Vector  # what a trace records of this round, one number per name in NOTES
+
+
+class Problem(NamedTuple):
+    """What is known before the first round. None means: not known."""
+
+    n_classes: int
+    n_features: int
+    feedback: Feedback
+    loss: Loss
+    norm: float | None = None  # X ≥ ‖x‖
+    radius: float | None = None  # D ≥ ‖U‖
+    horizon: int | None = None  # T
+
+    def need(self, *names: str) -> tuple[float, ...]:
+        """The named numbers, or one error that says which are missing and how to give them."""
+        missing = [name for name in names if getattr(self, name) is None]
+        if missing:
+            what = {"norm": "an upper bound on ‖x‖", "radius": "D ≥ ‖U‖", "horizon": "the number of rounds T"}
+            wanted = " and ".join(f"{name}=... ({what[name]})" for name in missing)
+            raise SettingError(
+                f"{self.feedback.word} feedback with this algorithm needs {wanted}"
+                + ("; `play` on rows in memory measures the norm by itself" if "norm" in missing else "")
+            )
+        return tuple(float(getattr(self, name)) for name in names)
+
+
+class Comparator(NamedTuple):
+    """A fixed linear rule U, judged on a stream."""
+
+    loss: float  # L_T(U)
+    norm: float  # ‖U‖
+    rounds: int  # T
+
+
+class Card(NamedTuple):
+    """What the overview table says of an algorithm."""
+
+    paper: str
+    feedback: tuple[Feedback, ...]
+    losses: tuple[Loss, ...]
+    time: str
+    memory: str
+    regret_full: str
+    regret_bandit: str
