@@ -11,6 +11,7 @@ from gaptron.errors import SettingError
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 UNKNOWN = -1
 """What a learner is told of the truth when the feedback did not show it."""

@@ -1,0 +1,20 @@
+"""Online multiclass classification with guarantees you can see."""
+
+from gaptron.errors import DecisionError, GaptronError, InputError, NoBoundError, SettingError, StreamError
+from gaptron.learner import Bound, Decision, Learner
+from gaptron.trace import Curve, Trace
+
+__all__ = [
+    "Bound",
+    "Curve",
+    "Decision",
+    "DecisionError",
+    "GaptronError",
+    "InputError",
+    "Learner",
+    "NoBoundError",
+    "SettingError",
+    "StreamError",
+    "Trace",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,103 @@
+"""Banditron: the Perceptron's update, estimated from yes/no answers.
+
+Kakade, Shalev-Shwartz & Tewari, "Efficient Bandit Algorithms for Online Multiclass Prediction", ICML 2008,
+Algorithm 1.   Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn.
+
+    for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  ŷ = argmax z
+      2   p = (1 - γ) e_ŷ + γ/K
+      3   play y' ~ p
+      4   W_ŷ ← W_ŷ - x                             (every round)
+          if y' was right:  W_y' ← W_y' + x/p(y')
+"""
+
+import math
+from typing import NamedTuple
+
+from gaptron.errors import SettingError
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add_one, scores, zeros
+from gaptron.kernels.simplex import best, draw, mix_uniform
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row
+
+CARD = Card(
+    paper="Kakade, Shalev-Shwartz & Tewari 2008, Algorithm 1",
+    feedback=(Feedback.BANDIT,),
+    losses=(Loss.HINGE,),
+    time="O(dK)",
+    memory="dK",
+    regret_full="",
+    regret_bandit="O((D²K)^⅓ T^⅔)",
+)
+NOTES = ()
+
+
+class Banditron(NamedTuple):
+    """What you may turn."""
+
+    gamma: float  # γ ∈ (0, ½] exploration
+
+
+class BanditronState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix
+
+
+def init(settings: Banditron, problem: Problem, sparse: bool) -> BanditronState:
+    """W = 0."""
+    return BanditronState(zeros(problem.n_classes, problem.n_features, sparse))
+
+
+def memo(settings: Banditron, problem: Problem) -> int:
+    """Nothing to keep beside scores and distribution."""
+    return 0
+
+
+def weights(state: BanditronState) -> Matrix:
+    """W, in the layout of the rows."""
+    return state.W
+
+
+def recommend(problem: Problem, gamma: float | None = None) -> Banditron:
+    """γ = (K/T)^⅓, at most ½ (Bubeck & Cesa-Bianchi 2012, Theorem 4.7)."""
+    if gamma is None:
+        (T,) = problem.need("horizon")
+        gamma = min(0.5, (problem.n_classes / T) ** (1 / 3))
+    if not 0.0 < gamma <= 0.5:
+        raise SettingError(f"gamma={gamma!r} must lie in (0, 0.5]")
+    return Banditron(float(gamma))
+
+
+def theorem(problem: Problem, settings: Banditron) -> str:
+    """Where the bound comes from."""
+    return "the theorem of Kakade et al. 2008"
+
+
+def bound(problem: Problem, settings: Banditron, comparator: Comparator) -> float:
+    """E[M_T] ≤ L + γT + 3 max{KD'/γ, √(D'γT)} + √(KD'L/γ), D' = 2X²‖U‖², L the hinge loss of a fixed U.
+
+    Holds for every γ ∈ (0, ½], every T and every U fixed before the draws.
+    """
+    (X,) = problem.need("norm")
+    K, g, T = problem.n_classes, settings.gamma, comparator.rounds
+    D = 2 * (X * comparator.norm) ** 2
+    return comparator.loss + g * T + 3 * max(K * D / g, math.sqrt(D * g * T)) + math.sqrt(K * D * comparator.loss / g)
+
+
+def decide(s: Banditron, state: BanditronState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-3."""
+    scores(state.W, x, rd.z)
+    top = best(rd.z)
+    mix_uniform(rd.p, top, s.gamma)
+    return draw(rd.p, top, u)
+
+
+def learn(s: Banditron, state: BanditronState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 4. A wrong guess teaches too: it still costs ŷ."""
+    add_one(state.W, x, best(rd.z), -1.0)
+    if truth != UNKNOWN:
+        add_one(state.W, x, truth, 1.0 / rd.p[truth])
+
+
+algorithm(Banditron, decide, learn)

@@ -1,0 +1,117 @@
+"""The multiclass Perceptron.
+
+Crammer & Singer, "Ultraconservative Online Algorithms for Multiclass Problems", JMLR 2003, with the bound of
+Fink, Shalev-Shwartz, Singer & Ullman, "Online Multiclass Learning by Interclass Hypothesis Sharing", ICML
+2006.   Feedback: full.   Cost: O(dK) to predict, O(d) to learn.
+
+    for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  ŷ = argmax z                   (of equals, the lowest label)
+      2   play ŷ
+      3   if ŷ ≠ y:  W_y ← W_y + x,  W_r ← W_r - τ_r x  for r in E = {r ≠ y: z_r ≥ z_y},  Σ τ = 1:
+              worst           τ_ŷ = 1
+              uniform         τ_r = 1/|E|
+              proportional    τ_r ∝ z_r - z_y                     (all equal: uniform)
+"""
+
+import math
+from typing import NamedTuple
+
+from gaptron.errors import SettingError
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add_one, scores, zeros
+from gaptron.kernels.simplex import best, point
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row
+
+CARD = Card(
+    paper="Crammer & Singer 2003; Fink et al. 2006",
+    feedback=(Feedback.FULL,),
+    losses=(Loss.HINGE,),
+    time="O(dK)",
+    memory="dK",
+    regret_full="O(‖U‖² + ‖U‖√L_T)",
+    regret_bandit="",
+)
+NOTES = ()
+
+
+UPDATES = ("worst", "uniform", "proportional")
+
+
+class Perceptron(NamedTuple):
+    """What you may turn. There is no step size: the scale of the weights does not matter."""
+
+    update: int  # who pays for a mistake: 0 worst, 1 uniform, 2 proportional
+
+
+class PerceptronState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix
+
+
+def init(settings: Perceptron, problem: Problem, sparse: bool) -> PerceptronState:
+    """W = 0."""
+    return PerceptronState(zeros(problem.n_classes, problem.n_features, sparse))
+
+
+def memo(settings: Perceptron, problem: Problem) -> int:
+    """Nothing to keep beside the scores."""
+    return 0
+
+
+def weights(state: PerceptronState) -> Matrix:
+    """W, in the layout of the rows."""
+    return state.W
+
+
+def recommend(problem: Problem, update: str = "worst") -> Perceptron:
+    """The worst offender pays, unless you say otherwise."""
+    if update not in UPDATES:
+        raise SettingError(f"update={update!r} must be one of {', '.join(UPDATES)}")
+    return Perceptron(UPDATES.index(update))
+
+
+def theorem(problem: Problem, settings: Perceptron) -> str:
+    """Where the bound comes from."""
+    return "Fink et al. 2006, as corrected in erratum E12"
+
+
+def bound(problem: Problem, settings: Perceptron, comparator: Comparator) -> float:
+    """M_T ≤ L_T(U) + 2X²‖U‖² + X‖U‖√(2L_T(U)), on every path, for every U, L_T the hinge loss.
+
+    Every update of the family has ⟨W, update⟩ ≤ 0, ‖update‖² ≤ 2X² and ⟨U, update⟩ ≥ 1 - ℓ(U), which is all
+    the proof uses.
+    """
+    (X,) = problem.need("norm")
+    XU = X * comparator.norm
+    return comparator.loss + 2 * XU**2 + XU * math.sqrt(2 * comparator.loss)
+
+
+def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2."""
+    scores(state.W, x, rd.z)
+    top = best(rd.z)
+    point(rd.p, top)
+    return top
+
+
+def learn(s: Perceptron, state: PerceptronState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 3."""
+    if label == truth:
+        return
+    add_one(state.W, x, truth, 1.0)
+    if s.update == 0:
+        add_one(state.W, x, label, -1.0)
+        return
+    z, count, total = rd.z, 0, 0.0
+    for k in range(z.shape[0]):
+        if k != truth and z[k] >= z[truth]:
+            count += 1
+            total += z[k] - z[truth]
+    for k in range(z.shape[0]):
+        if k != truth and z[k] >= z[truth]:
+            share = (z[k] - z[truth]) / total if s.update == 2 and total > 0.0 else 1.0 / count
+            add_one(state.W, x, k, -share)
+
+
+algorithm(Perceptron, decide, learn)

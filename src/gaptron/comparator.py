@@ -1,0 +1,166 @@
+"""The best fixed rule U in hindsight, and the bound it certifies.
+
+A mistake bound reads E[M_T] ≤ f(L_T(U), ‖U‖) and holds for every U, so the tightest one on a stream comes from
+the U that minimises f. Where f grows with L and with ‖U‖², that U also minimises L_T(U) + c‖U‖² for one
+price c, the ratio of f's slopes there; for f = L + c‖U‖² + constant, as in most theorems, c is known at once,
+else a few rounds of "solve for U, take the slopes at U" find it. Every U tried gives a valid bound and the
+smallest is returned, so a solver that stops early costs tightness, never truth.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from gaptron.errors import InputError
+from gaptron.types import Comparator, Flags, Integers, Loss, Matrix, Vector
+
+LN2 = math.log(2.0)
+ROUNDS_OF_PRICE = 8
+Bound = Callable[[Comparator], float]
+
+
+class Best(NamedTuple):
+    """The comparator found, and the bound it certifies."""
+
+    U: Matrix
+    comparator: Comparator
+    bound: float
+
+
+def best(
+    X: Any,
+    y: Integers,
+    n_classes: int,
+    loss: Loss,
+    bound: Bound,
+    radius: float = math.inf,
+    excused: Flags | None = None,
+) -> Best:
+    """The U of norm at most `radius` that makes `bound` smallest on the stream (X, y).
+
+    X is a dense array or a SciPy CSR matrix. `excused` rounds have no loss (the truncated hinge's mask).
+    """
+    if len(y) == 0:
+        raise InputError("no rounds: there is nothing to compare with")
+    kept = np.ones(len(y), dtype=bool) if excused is None else ~excused
+    task = _Task(X if kept.all() else X[kept], y[kept], n_classes, loss, len(y))
+    found = task.judge(np.zeros((n_classes, X.shape[1])), bound)
+    price, tried = _price(bound, Comparator(found.comparator.loss, 1.0, len(y))), set[float]()
+    for _ in range(ROUNDS_OF_PRICE):
+        if not 0.0 < price < math.inf or float(f"{price:.2g}") in tried:
+            break
+        tried.add(float(f"{price:.2g}"))
+        U = task.solve_within(price, radius)
+        here = task.judge(U, bound)
+        found = min(found, here, key=lambda b: b.bound)
+        price = _price(bound, here.comparator)
+    return found
+
+
+def _price(bound: Bound, at: Comparator) -> float:
+    """c = (∂f/∂‖U‖²) / (∂f/∂L) at a comparator, by small one-sided differences."""
+    n = max(at.norm, 1e-6)
+    f = bound(at._replace(norm=n))
+    dL, dn = max(at.loss, 1.0) * 1e-6, n * 1e-6
+    by_loss = (bound(at._replace(norm=n, loss=at.loss + dL)) - f) / dL
+    by_norm = (f - bound(at._replace(norm=n - dn))) / (n * n - (n - dn) ** 2)
+    return by_norm / by_loss if math.isfinite(f) else math.inf
+
+
+class _Task:
+    """One stream and one loss; solves min L_T(U) + c‖U‖²."""
+
+    def __init__(self, X: Any, y: Integers, n_classes: int, loss: Loss, rounds: int) -> None:
+        self.X, self.y, self.K, self.loss, self.rounds = X, y, n_classes, loss, rounds
+
+    def judge(self, U: Matrix, bound: Bound) -> Best:
+        value, _ = losses(self.loss, np.asarray(self.X @ U.T), self.y)
+        comparator = Comparator(float(value.sum()), float(np.linalg.norm(U)), self.rounds)
+        return Best(U, comparator, bound(comparator))
+
+    def solve_within(self, c: float, radius: float) -> Matrix:
+        """The minimiser of norm at most `radius`: a dearer price shortens U."""
+        U = self.solve(c)
+        if np.linalg.norm(U) <= radius:
+            return U
+        low, high = c, c
+        while np.linalg.norm(U) > radius:
+            low, high = high, 4 * high
+            U = self.solve(high, U)
+        inside = U
+        for _ in range(8):
+            middle = math.sqrt(low * high)
+            U = self.solve(middle, inside)
+            if np.linalg.norm(U) > radius:
+                low = middle
+            else:
+                inside, high = U, middle
+        return inside
+
+    def solve(self, c: float, start: Matrix | None = None) -> Matrix:
+        if self.loss is Loss.HINGE and len(np.unique(self.y)) > 1:
+            return _crammer_singer(self.X, self.y, self.K, c)
+        shape = (self.K, self.X.shape[1])
+
+        def objective(flat: Vector) -> tuple[float, Vector]:
+            U = flat.reshape(shape)
+            value, C = losses(self.loss, np.asarray(self.X @ U.T), self.y)
+            G = np.asarray(self.X.T @ C).T + 2 * c * U
+            return float(value.sum() + c * np.sum(U * U)), np.ascontiguousarray(G).ravel()
+
+        first = np.zeros(shape) if start is None else start
+        # A bound needs no more than four digits, and any U certifies one.
+        found = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-5})
+        return np.asarray(found.x).reshape(shape)
+
+
+def losses(loss: Loss, Z: Matrix, y: Integers) -> tuple[Vector, Matrix]:
+    """ℓ and the coefficients c of its gradient c ⊗ x, for every row of scores; the hinge without its mask."""
+    T = len(y)
+    each = np.arange(T)
+    if loss is Loss.LOGISTIC:
+        Z = Z - Z.max(axis=1, keepdims=True)
+        P = np.exp(Z)
+        total = P.sum(axis=1)
+        value = (np.log(total) - Z[each, y]) / LN2
+        P /= total[:, None]
+        P[each, y] -= 1.0
+        P /= LN2
+        return value, P
+    own = Z[each, y]
+    others = Z.copy()
+    others[each, y] = -np.inf
+    rival = others.argmax(axis=1)
+    m = own - others[each, rival]
+    slack = np.maximum(1.0 - m, 0.0)
+    if loss is Loss.HINGE:
+        value, v = slack, np.where(slack > 0.0, 1.0, 0.0)
+    else:
+        value, v = np.where(m <= 0.0, 1.0 - 2.0 * m, slack**2), np.where(m <= 0.0, 2.0, 2.0 * slack)
+    C = np.zeros_like(Z)
+    C[each, rival] = v
+    C[each, y] = -v
+    return value, C
+
+
+def _crammer_singer(X: Any, y: Integers, K: int, c: float) -> Matrix:
+    """min Σ max(1 - m, 0) + c‖U‖²: the multiclass SVM of Crammer & Singer, by LIBLINEAR's dual solver."""
+    import warnings  # noqa: PLC0415
+
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+    from sklearn.svm import LinearSVC  # noqa: PLC0415
+
+    svm = LinearSVC(
+        C=1 / (2 * c), multi_class="crammer_singer", fit_intercept=False, tol=1e-3, max_iter=200, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # see the module's first words
+        svm.fit(X, y)
+    U: NDArray[np.float64] = np.zeros((K, X.shape[1]))
+    rows = svm.coef_ if len(svm.classes_) > 2 else np.vstack([-svm.coef_ / 2, svm.coef_ / 2])
+    U[svm.classes_] = rows
+    return U

@@ -1,0 +1,1 @@
+"""The workshop: compiled verbs that several papers use unchanged."""

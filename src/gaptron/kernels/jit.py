@@ -1,0 +1,91 @@
+"""The one place that names the compiler and its flags.
+
+numba's disk cache looks only at the file of the function it compiled, not at the files of what that
+function calls: edit a verb, and a cached caller would go on running the old one. So the cache lives in
+a folder named by a hash of all our sources; another text, another folder, and stale code cannot be met.
+"""
+
+import functools
+import hashlib
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import types
+from numba.extending import overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FLAGS = {"error_model": "numpy", "nogil": True}
+# A sum may be taken in another order, so that dot products use the vector unit. Nothing else is relaxed.
+REORDER = {"fastmath": {"reassoc", "nsz", "contract"}}
+
+
+def fingerprint(package: Path) -> str:
+    """A hash of every source file of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def cache_folder(package: Path) -> Path:
+    """Where compiled code of exactly these sources lives, in the user's own cache directory."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "gaptron" / f"numba-{numba.__version__}-{fingerprint(package)}"
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = str(cache_folder(Path(__file__).parents[1]))
+
+
+def jit(function: F) -> F:
+    """Compile a function, and keep the machine code on disk."""
+    compiled: F = numba.njit(cache=True, **FLAGS)(function)
+    return compiled
+
+
+def jit_reordered(function: F) -> F:
+    """Compile a function whose sums may be taken in any order."""
+    compiled: F = numba.njit(cache=True, **FLAGS, **REORDER)(function)
+    return compiled
+
+
+def by_type(choose: Callable[..., F], like: F, **flags: Any) -> F:
+    """A verb whose body is chosen by the types of its arguments, compiled or not.
+
+    `choose` gets the arguments themselves when interpreted and their numba types when compiled, and
+    returns one of several bodies with the signature of `like`.
+    """
+
+    @functools.wraps(like)
+    def verb(*arguments: Any) -> Any:
+        return choose(*arguments)(*arguments)
+
+    @functools.wraps(like)
+    def body(*kinds: Any) -> Any:
+        return choose(*kinds)
+
+    overload(verb, jit_options={**FLAGS, **flags}, strict=False)(body)
+    return verb  # type: ignore[return-value]
+
+
+def by_rows(dense: F, sparse: F, **flags: Any) -> F:
+    """A verb with a body for dense rows and one for sparse rows, told apart by its argument x or X."""
+    at = next(i for i, name in enumerate(inspect.signature(dense).parameters) if name in ("x", "X"))
+    return by_type(lambda *a: sparse if isinstance(a[at], (tuple, types.BaseTuple)) else dense, dense, **flags)
+
+
+def class_name(settings: Any) -> str:
+    """The name of a settings tuple's class, from the tuple or from its numba type."""
+    known: type = settings.instance_class if isinstance(settings, types.Type) else type(settings)
+    return known.__name__

@@ -1,0 +1,60 @@
+"""The surrogate losses of the paper, at label y, as functions of the scores alone (THEORY 1.1).
+
+    logistic       ℓ = -log₂ p̃_y                                          c = (p̃ - e_y)/ln 2
+    hinge          ℓ = 0 if y = y* and m* > β, else max(1 - m(y), 0)       c = e_k̃ - e_y  where ℓ > 0
+    smooth hinge   ℓ = 1 - 2m(y) if m(y) ≤ 0, else max(1 - m(y), 0)²       c = 2(e_k̃ - e_y), times (1 - m(y))₊ if m(y) > 0
+
+The gradient in the weights is c ⊗ x. For both hinges c = v·(e_k̃ - e_y) has two entries, so that an update
+costs O(nnz); `pull` gives the number v.
+"""
+
+import math
+
+from gaptron.kernels.jit import jit
+from gaptron.kernels.simplex import best, logsumexp, rival
+from gaptron.types import Loss, Vector
+
+LN2 = math.log(2.0)
+LOGISTIC, HINGE, SMOOTH_HINGE = int(Loss.LOGISTIC), int(Loss.HINGE), int(Loss.SMOOTH_HINGE)
+
+
+@jit
+def margin(z: Vector, y: int) -> float:
+    """m(y) = z_y - max over the others."""
+    return z[y] - z[rival(z, y)]
+
+
+@jit
+def confident(z: Vector, top: int, beta: float) -> bool:
+    """m* > β: the one test that mask, gap map and update of the truncated hinge share."""
+    return margin(z, top) > beta
+
+
+@jit
+def value(loss: int, beta: float, z: Vector, y: int) -> float:
+    """ℓ at label y."""
+    if loss == LOGISTIC:
+        return (logsumexp(z) - z[y]) / LN2
+    m = margin(z, y)
+    if loss == HINGE:
+        top = best(z)
+        if y == top and confident(z, top, beta):
+            return 0.0
+        return max(1.0 - m, 0.0)
+    if m <= 0.0:
+        return 1.0 - 2.0 * m
+    return max(1.0 - m, 0.0) ** 2
+
+
+@jit
+def pull(loss: int, beta: float, z: Vector, y: int) -> float:
+    """v of the hinges' gradient v·(e_k̃ - e_y), k̃ the rival of y."""
+    m = margin(z, y)
+    if loss == HINGE:
+        top = best(z)
+        if m >= 1.0 or (y == top and confident(z, top, beta)):
+            return 0.0
+        return 1.0
+    if m <= 0.0:
+        return 2.0
+    return 2.0 * max(1.0 - m, 0.0)

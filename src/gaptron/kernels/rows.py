@@ -1,0 +1,130 @@
+"""Verbs on rows, dense or sparse; the algorithms never ask which.
+
+Weights hold one row of numbers per label. For dense rows they lie label by label (K × d), so that a score
+is one long dot product; for sparse rows feature by feature (d × K), so that each non-zero of x meets
+K neighbours in memory. `zeros` makes the right one and `by_label` shows either as K × d.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron.kernels.jit import REORDER, by_rows
+from gaptron.types import Matrix, SparseRow
+
+
+def zeros(n_classes: int, n_features: int, sparse: bool) -> Matrix:
+    """Weights of zero in the layout that fits the rows."""
+    return np.zeros((n_features, n_classes) if sparse else (n_classes, n_features))
+
+
+def by_label(W: Matrix, sparse: bool) -> Matrix:
+    """The weights as K × d, whatever their layout."""
+    return W.T if sparse else W
+
+
+def _row_dense(X: Any, t: int) -> Any:
+    return X[t]
+
+
+def _row_sparse(X: Any, t: int) -> Any:
+    a, b = X.indptr[t], X.indptr[t + 1]
+    return SparseRow(X.indices[a:b], X.values[a:b])
+
+
+row = by_rows(_row_dense, _row_sparse)
+
+
+def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
+    for k in range(W.shape[0]):
+        s = 0.0
+        for i in range(W.shape[1]):
+            s += W[k, i] * x[i]
+        z[k] = s
+
+
+def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
+    K = W.shape[1]
+    for k in range(K):
+        z[k] = 0.0
+    for j in range(x.indices.shape[0]):
+        w = W[x.indices[j]]
+        v = x.values[j]
+        for k in range(K):
+            z[k] += w[k] * v
+
+
+scores = by_rows(_scores_dense, _scores_sparse, **REORDER)
+scores.__doc__ = "z_k = ⟨W_k, x⟩ for every label k. O(nnz·K)."
+
+
+def _add_dense(W: Matrix, x: Any, r: NDArray[np.float64]) -> None:
+    for k in range(W.shape[0]):
+        v = r[k]
+        if v != 0.0:
+            for i in range(W.shape[1]):
+                W[k, i] += v * x[i]
+
+
+def _add_sparse(W: Matrix, x: Any, r: NDArray[np.float64]) -> None:
+    for j in range(x.indices.shape[0]):
+        w = W[x.indices[j]]
+        v = x.values[j]
+        for k in range(r.shape[0]):
+            w[k] += r[k] * v
+
+
+add = by_rows(_add_dense, _add_sparse)
+add.__doc__ = "W ← W + r ⊗ x, every label. O(nnz·K)."
+
+
+def _add_one_dense(W: Matrix, x: Any, k: int, v: float) -> None:
+    for i in range(W.shape[1]):
+        W[k, i] += v * x[i]
+
+
+def _add_one_sparse(W: Matrix, x: Any, k: int, v: float) -> None:
+    for j in range(x.indices.shape[0]):
+        W[x.indices[j], k] += v * x.values[j]
+
+
+add_one = by_rows(_add_one_dense, _add_one_sparse)
+add_one.__doc__ = "W_k ← W_k + v·x, one label. O(nnz)."
+
+
+def _score_one_dense(W: Matrix, x: Any, k: int) -> float:
+    s = 0.0
+    for i in range(W.shape[1]):
+        s += W[k, i] * x[i]
+    return s
+
+
+def _score_one_sparse(W: Matrix, x: Any, k: int) -> float:
+    s = 0.0
+    for j in range(x.indices.shape[0]):
+        s += W[x.indices[j], k] * x.values[j]
+    return s
+
+
+score_one = by_rows(_score_one_dense, _score_one_sparse, **REORDER)
+score_one.__doc__ = "⟨W_k, x⟩, one label. O(nnz)."
+
+
+def _sqnorm_dense(x: Any) -> float:
+    s = 0.0
+    for i in range(x.shape[0]):
+        v = np.float64(x[i])
+        s += v * v
+    return s
+
+
+def _sqnorm_sparse(x: Any) -> float:
+    s = 0.0
+    for j in range(x.values.shape[0]):
+        s += x.values[j] * x.values[j]
+    return s
+
+
+sqnorm = by_rows(_sqnorm_dense, _sqnorm_sparse, **REORDER)
+sqnorm.__doc__ = "‖x‖². O(nnz)."

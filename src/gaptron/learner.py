@@ -1,0 +1,416 @@
+"""Learner: an algorithm, its settings, its state and its randomness, as one object a user holds."""
+
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron import comparator as compare
+from gaptron.algorithms import load
+from gaptron.door import Classes, Labels, as_row, as_rows, block, n_rows, row_like
+from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
+from gaptron.trace import Trace
+from gaptron.types import (
+    UNKNOWN,
+    Comparator,
+    Feedback,
+    Integers,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Rows,
+    Sparse,
+    SparseRow,
+    Vector,
+)
+
+BLOCK = 65_536  # rounds between two looks at the outside world (progress, Ctrl-C)
+DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Decision:
+    """One label drawn, and all that is needed to learn from its answer later."""
+
+    label: Any
+    probability: float
+    distribution: NDArray[np.float64] = field(repr=False)
+    round: int
+    _code: int = field(repr=False)
+    _x: Row = field(repr=False)
+    _sheet: Round = field(repr=False)
+    _owner: object = field(repr=False)
+    _answered: list[bool] = field(repr=False)
+
+
+class Bound(NamedTuple):
+    """A proved number beside a run."""
+
+    value: float  # mistakes, in expectation over the learner's draws
+    regret: float  # the part that is not the comparator's own loss
+    comparator: Comparator
+    U: Matrix
+    theorem: str
+
+
+class Learner:
+    """An online multiclass learner.
+
+    Args:
+        algorithm: a name from `gaptron.algorithms.NAMES`.
+        n_classes: number of labels, which are then 0..K-1; or give `classes`.
+        classes: the labels themselves, of any kind.
+        n_features: width of the rows; settled by the first ones seen if left out.
+        feedback: "full" (the right label is told) or "bandit" (only whether ours was right).
+        loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
+        norm: a promise that ‖x‖ ≤ norm; the first `play` measures it if left out.
+        radius: D, the norm of the rules U we compare with, where the algorithm needs it.
+        horizon: T, the number of rounds, where the algorithm needs it.
+        seed: for the learner's draws; None takes a fresh one from the system.
+        settings: the algorithm's own settings, in place of the theorem's.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "gaptron",
+        *,
+        n_classes: int | None = None,
+        classes: Iterable[Any] | None = None,
+        n_features: int | None = None,
+        feedback: str = "full",
+        loss: str | None = None,
+        norm: float | None = None,
+        radius: float | None = None,
+        horizon: int | None = None,
+        seed: int | None = None,
+        **settings: Any,
+    ) -> None:
+        self.algorithm = algorithm
+        self._file = load(algorithm)
+        if (n_classes is None) == (classes is None):
+            raise SettingError("give either n_classes=K or classes=[...]")
+        self._classes = Classes(range(_whole("n_classes", n_classes)) if classes is None else classes)
+        if len(self._classes) < 2:
+            raise SettingError(f"there must be at least two classes, not {len(self._classes)}")
+        self._problem = Problem(
+            len(self._classes),
+            0 if n_features is None else _whole("n_features", n_features),
+            _choose("feedback", feedback, self._file.CARD.feedback, algorithm),
+            _choose("loss", loss, self._file.CARD.losses, algorithm),
+            _positive("norm", norm),
+            _positive("radius", radius),
+            None if horizon is None else _whole("horizon", horizon),
+        )
+        known = list(inspect.signature(self._file.recommend).parameters)[1:]
+        for name in settings:
+            if name not in known:
+                raise SettingError(f"{algorithm} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
+        self._given = settings
+        self._settings: Any = None
+        self._state: Any = None
+        self._sparse = False
+        self._rng = np.random.default_rng(seed)
+        self._decided = self._learned = 0
+        self._in_order = True
+        self._longest = 0.0
+        if norm is not None or "norm" not in _missing(self._file, self._problem, settings):
+            self._settings = self._file.recommend(self._problem, **settings)
+
+    # --- what it is ---------------------------------------------------------------------------------------
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels, in the order of the weights' rows."""
+        return self._classes.labels
+
+    @property
+    def problem(self) -> Problem:
+        """What is known about the problem."""
+        return self._problem
+
+    @property
+    def settings(self) -> Any:
+        """The settings in use; None while they wait for the norm of the first rows."""
+        return self._settings
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were learned from."""
+        return self._learned
+
+    @property
+    def weights(self) -> Matrix:
+        """The weights, K × d."""
+        kernels = _workshop()
+        if self._state is None:
+            return np.zeros((self._problem.n_classes, self._problem.n_features))
+        W: Matrix = np.array(kernels.rows.by_label(self._file.weights(self._state), self._sparse))
+        return W
+
+    def __repr__(self) -> str:
+        return (
+            f"Learner({self.algorithm!r}, n_classes={len(self._classes)}, n_features={self._problem.n_features or None}, "
+            f"feedback={self._problem.feedback.word!r}, loss={self._problem.loss.word!r}, rounds={self.rounds})"
+        )
+
+    # --- one round at a time --------------------------------------------------------------------------------
+
+    def decide(self, x: Any) -> Decision:
+        """Draw a label for the row x (a 1-D array or a 1 × d sparse matrix)."""
+        row, width = as_row(x)
+        play = _workshop().play
+        square = math.sqrt(_sqnorm(row))
+        if not math.isfinite(square):
+            raise InputError("x holds NaN or infinity, or numbers too large to square")
+        self._check(width, square, "x")
+        self._begin(width, isinstance(row, SparseRow), None)
+        row = row_like(row, self._sparse, width)
+        sheet = self._sheet()
+        code = play.decide_once(self._settings, self._state, row, sheet, self._rng.random())
+        self._longest = max(self._longest, square)
+        self._decided += 1
+        label = self._classes.labels[code]
+        return Decision(label, float(sheet.p[code]), sheet.p, self._decided, code, row, sheet, self, [False])
+
+    def learn(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
+        """Answer a decision: with the right `label` (full information) or whether it was `correct` (bandit).
+
+        Answers may come late and in any order: each is learned from with the scores and probabilities of its
+        own decision. The theorems assume no delay, so a late answer ends `bound`.
+        """
+        if decision._owner is not self:
+            raise DecisionError("this decision was made by another learner")
+        if decision._answered[0]:
+            raise DecisionError(f"the decision of round {decision.round} has been answered already")
+        truth = self._answer(decision, label, correct)
+        play = _workshop().play
+        play.learn_once(self._settings, self._state, decision._x, decision._sheet, decision._code, truth)
+        decision._answered[0] = True
+        self._learned += 1
+        self._in_order &= decision.round == self._learned == self._decided
+
+    def _answer(self, decision: Decision, label: Any, correct: bool | None) -> int:
+        if self._problem.feedback is Feedback.FULL:
+            if label is None or correct is not None:
+                raise DecisionError("full information: answer with learn(decision, label=the right label)")
+            return self._classes.code(label)
+        if label is not None or correct is None:
+            raise DecisionError("bandit feedback: answer with learn(decision, correct=True or False)")
+        if not isinstance(correct, (bool, np.bool_)):
+            raise DecisionError(f"correct={correct!r} must be True or False")
+        return decision._code if correct else UNKNOWN
+
+    # --- many rounds ----------------------------------------------------------------------------------------
+
+    def play(self, X: Any, y: Labels, *, progress: Callable[[int], None] | None = None) -> Trace:
+        """Predict, then learn, round by round, compiled. Call again to go on.
+
+        Under bandit feedback the labels y only answer whether each guess was right.
+        `progress` is called with the number of rounds just played, now and then.
+        """
+        rows, width = as_rows(X)
+        truth = self._classes.codes(y)
+        T = n_rows(rows)
+        if T != len(truth):
+            raise InputError(f"X has {T} rows but y has {len(truth)} labels")
+        longest = self._longest_row(rows)
+        self._check(width, longest, "X")
+        self._begin(width, isinstance(rows, Sparse), longest)
+        kernels = _workshop()
+        sheet, names = self._sheet(), self._file.NOTES
+        codes, top = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
+        chances, notes = np.empty(T), np.empty((T, len(names)))
+        step = BLOCK
+        if isinstance(rows, Sparse) and not self._sparse:
+            step = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
+        for start in range(0, T, step):
+            part = slice(start, min(start + step, T))
+            out = kernels.play.Record(codes[part], top[part], chances[part], notes[part])
+            Xs = block(rows, part.start, part.stop, self._sparse, width)
+            u = self._rng.random(part.stop - start)
+            feedback = int(self._problem.feedback)
+            kernels.play.play(self._settings, self._state, Xs, truth[part], u, feedback, sheet, out)
+            self._decided += part.stop - start
+            self._learned += part.stop - start
+            self._in_order &= self._decided == self._learned
+            if progress is not None:
+                progress(part.stop - start)
+        self._longest = max(self._longest, longest)
+        return Trace(self._classes, codes, top, truth, chances, tuple(names), notes)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of the largest score for each row. Changes nothing."""
+        return self._classes.decode(self.scores(X).argmax(axis=1))
+
+    def scores(self, X: Any) -> Matrix:
+        """One score per row and label. Changes nothing."""
+        return self._look(X)[0]
+
+    def distribution(self, X: Any) -> Matrix:
+        """What labels would be drawn from, per row. Changes nothing."""
+        return self._look(X)[1]
+
+    def _look(self, X: Any) -> tuple[Matrix, Matrix]:
+        rows, width = as_rows(X)
+        T, K = n_rows(rows), self._problem.n_classes
+        self._check(width, self._longest_row(rows), "X", promised=False)
+        Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
+        if self._settings is None:
+            return Z, P  # before the first round every score is zero and nothing speaks for any label
+        state = self._state
+        if state is None:
+            state = self._file.init(self._settings, self._problem._replace(n_features=width), False)
+        play, sheet = _workshop().play, self._sheet()
+        step = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
+        for start in range(0, T, step):
+            stop = min(start + step, T)
+            Xs = block(rows, start, stop, self._sparse, width)
+            play.look(self._settings, state, Xs, sheet, Z[start:stop], P[start:stop])
+        return Z, P
+
+    # --- theory ---------------------------------------------------------------------------------------------
+
+    def bound(self, X: Any, y: Labels, trace: Trace | None = None) -> Bound:
+        """The tightest bound the theorem gives on the stream that was played.
+
+        The best comparator in hindsight is found on (X, y), all rounds this learner has played. `trace`, where
+        the loss is the truncated hinge, lets rounds the learner was sure and right about count nothing.
+        """
+        rows, width = as_rows(X)
+        truth = self._classes.codes(y)
+        if self._settings is None or not len(truth):
+            raise NoBoundError("nothing was played yet")
+        if len(truth) != self.rounds:
+            raise NoBoundError(f"the learner has played {self.rounds} rounds, but this stream has {len(truth)}")
+        if not self._in_order:
+            raise NoBoundError("a decision was left open or answered late, and the theorem assumes no delay")
+        if width != self._problem.n_features:
+            raise InputError(f"X has {width} columns; the learner knows {self._problem.n_features} features")
+        problem = self._problem
+        if problem.norm is None:
+            problem = problem._replace(norm=self._longest)
+        silent = None
+        if trace is not None and hasattr(self._file, "excused"):
+            silent = self._file.excused(problem, trace.notes, trace.top == trace.truth)
+        radius = problem.radius if problem.feedback is Feedback.BANDIT and problem.radius else math.inf
+
+        def number(comparator: Comparator) -> float:
+            return float(self._file.bound(problem, self._settings, comparator))
+
+        found = compare.best(
+            _matrix(rows, width), truth, problem.n_classes, problem.loss, number, radius=radius, excused=silent
+        )
+        theorem = self._file.theorem(problem, self._settings)
+        return Bound(found.bound, found.bound - found.comparator.loss, found.comparator, found.U, theorem)
+
+    # --- at the door ----------------------------------------------------------------------------------------
+
+    def _check(self, width: int, longest: float, name: str, promised: bool = True) -> None:
+        d, X = self._problem.n_features, self._problem.norm
+        if d and width != d:
+            raise InputError(f"{name} has {width} columns; the learner knows {d} features")
+        if width == 0:
+            raise InputError(f"{name} has no columns")
+        if promised and X is not None and longest > X * (1 + 1e-9):
+            raise InputError(
+                f"{name} holds a row of norm {longest:.6g}, above the norm {X:.6g} "
+                f"{'promised' if self._problem.norm is not None else 'measured'}: give a larger norm=... or scale the rows"
+            )
+
+    def _longest_row(self, rows: Rows) -> float:
+        """The largest ‖x‖, by one pass that also finds what is not a number."""
+        squares = np.empty(n_rows(rows))
+        _workshop().play.sqnorms(rows, squares)
+        if not np.isfinite(squares).all():
+            at = int(np.flatnonzero(~np.isfinite(squares))[0])
+            raise InputError(f"row {at} of X holds NaN or infinity, or numbers too large to square")
+        return math.sqrt(squares.max(initial=0.0))
+
+    def _begin(self, width: int, sparse: bool, longest: float | None) -> None:
+        """Before the first round: settle the settings and make room for the weights."""
+        if self._state is not None:
+            return
+        problem = self._problem._replace(n_features=width)
+        settings = self._settings
+        if settings is None:
+            if longest is not None:
+                problem = problem._replace(norm=longest)
+            settings = self._file.recommend(problem, **self._given)
+        self._state = self._file.init(settings, problem, sparse)
+        self._problem, self._settings, self._sparse = problem, settings, sparse
+
+    def _sheet(self) -> Round:
+        K = self._problem.n_classes
+        size = self._file.memo(self._settings, self._problem)
+        return Round(np.zeros(K), np.zeros(K), np.zeros(size), np.zeros(len(self._file.NOTES)))
+
+
+class _Workshop(NamedTuple):
+    play: ModuleType
+    rows: ModuleType
+
+
+def _workshop() -> _Workshop:
+    """The compiled verbs, imported at first use so that `import gaptron` stays quick."""
+    return _Workshop(importlib.import_module("gaptron.kernels.play"), importlib.import_module("gaptron.kernels.rows"))
+
+
+def _sqnorm(row: Row) -> float:
+    values: Vector = row.values if isinstance(row, SparseRow) else row
+    return float(values @ values)
+
+
+def _matrix(rows: Rows, width: int) -> Any:
+    if not isinstance(rows, Sparse):
+        return rows.astype(np.float64, copy=False)
+    from scipy.sparse import csr_matrix  # noqa: PLC0415
+
+    return csr_matrix((rows.values, rows.indices, rows.indptr), shape=(n_rows(rows), width))
+
+
+def _missing(file: ModuleType, problem: Problem, given: dict[str, Any]) -> set[str]:
+    """Which of norm, radius, horizon the algorithm still asks for; all but the norm must be there by now."""
+    try:
+        file.recommend(problem._replace(norm=problem.norm or 1.0), **given)
+    except SettingError:
+        file.recommend(problem, **given)
+        raise
+    try:
+        file.recommend(problem, **given)
+    except SettingError:
+        return {"norm"}
+    return set()
+
+
+def _choose(name: str, word: str | None, allowed: tuple[Any, ...], algorithm: str) -> Any:
+    if word is None:
+        return allowed[0]
+    kind: type[Loss] | type[Feedback] = type(allowed[0])
+    words = {member.word: member for member in kind}
+    if word not in words:
+        raise SettingError(f"unknown {name} {word!r}; there are: {', '.join(words)}")
+    if words[word] not in allowed:
+        raise SettingError(f"{algorithm} takes {name} {' or '.join(a.word for a in allowed)}, not {word}")
+    return words[word]
+
+
+def _whole(name: str, number: Any) -> int:
+    if isinstance(number, bool) or int(number) != number or number < 1:
+        raise SettingError(f"{name}={number!r} must be a whole number of at least 1")
+    return int(number)
+
+
+def _positive(name: str, number: Any) -> float | None:
+    if number is None:
+        return None
+    if not (float(number) > 0.0 and math.isfinite(float(number))):
+        raise SettingError(f"{name}={number!r} must be a positive number")
+    return float(number)

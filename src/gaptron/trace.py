@@ -1,0 +1,109 @@
+"""What a run leaves behind: every round's label, and sums over them."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron.door import Classes
+from gaptron.errors import InputError
+from gaptron.types import Flags, Integers, Matrix, Vector
+
+
+class Curve(NamedTuple):
+    """Sums up to log-spaced rounds."""
+
+    rounds: Integers
+    mistakes: Integers
+    expected_mistakes: Vector
+    top_mistakes: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Rounds in the order played. `first + second` is the trace of both."""
+
+    classes: Classes
+    codes: Integers  # label played
+    top: Integers  # label of the largest score
+    truth: Integers
+    truth_probability: Vector  # p(y): what the draw gave the true label
+    note_names: tuple[str, ...]
+    notes: Matrix  # the algorithm's notes, a row a round
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were played."""
+        return len(self.codes)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels played, in the caller's own words."""
+        return self.classes.decode(self.codes)
+
+    @property
+    def wrong(self) -> Flags:
+        """Which rounds were mistakes."""
+        return self.codes != self.truth
+
+    @property
+    def mistakes(self) -> int:
+        """How many labels played were wrong."""
+        return int(np.count_nonzero(self.wrong))
+
+    @property
+    def expected_mistakes(self) -> float:
+        """Σ(1 - p_t(y_t)): exact in full information, an unbiased estimate under bandit feedback."""
+        return float(np.sum(1.0 - self.truth_probability))
+
+    @property
+    def top_mistakes(self) -> int:
+        """How many mistakes the top label would have made, on the rounds as they were played."""
+        return int(np.count_nonzero(self.top != self.truth))
+
+    def note(self, name: str) -> Vector:
+        """One of the algorithm's notes, a number a round."""
+        if name not in self.note_names:
+            raise InputError(f"no note {name!r}; this algorithm notes: {', '.join(self.note_names) or 'nothing'}")
+        return self.notes[:, self.note_names.index(name)]
+
+    @property
+    def curve(self) -> Curve:
+        """Mistakes so far, at ten log-spaced rounds a decade and the last."""
+        marks = checkpoints(self.rounds)
+        at = marks - 1
+        return Curve(
+            marks,
+            np.cumsum(self.wrong)[at],
+            np.cumsum(1.0 - self.truth_probability)[at],
+            np.cumsum(self.top != self.truth)[at],
+        )
+
+    def __add__(self, other: "Trace") -> "Trace":
+        if self.classes.labels != other.classes.labels or self.note_names != other.note_names:
+            raise InputError("these traces are of different learners")
+        join = np.concatenate
+        return Trace(
+            self.classes,
+            join([self.codes, other.codes]),
+            join([self.top, other.top]),
+            join([self.truth, other.truth]),
+            join([self.truth_probability, other.truth_probability]),
+            self.note_names,
+            join([self.notes, other.notes]),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Trace(rounds={self.rounds}, mistakes={self.mistakes}, "
+            f"expected_mistakes={self.expected_mistakes:.1f}, top_mistakes={self.top_mistakes})"
+        )
+
+
+def checkpoints(rounds: int) -> Integers:
+    """1, 2, ... and then ten a decade, up to and with the last round."""
+    if rounds == 0:
+        return np.zeros(0, dtype=np.int64)
+    marks = np.unique(np.round(10 ** np.arange(0, np.log10(rounds) + 0.05, 0.1)).astype(np.int64))
+    return np.append(marks[marks < rounds], rounds)
