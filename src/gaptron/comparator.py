@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from gaptron.errors import InputError
 from gaptron.types import Comparator, Flags, Integers, Loss, Matrix, Vector
@@ -104,6 +103,8 @@ class _Task:
     def solve(self, c: float, start: Matrix | None = None) -> Matrix:
         if self.loss is Loss.HINGE and len(np.unique(self.y)) > 1:
             return _crammer_singer(self.X, self.y, self.K, c)
+        from scipy.optimize import minimize  # noqa: PLC0415  (half of the time `import gaptron` would take)
+
         shape = (self.K, self.X.shape[1])
 
         def objective(flat: Vector) -> tuple[float, Vector]:

@@ -1,7 +1,7 @@
 """The door: a caller's X and y become rows and codes here, or one clear error does. Inside, nobody checks again."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +50,7 @@ def _sparse_rows(X: Any) -> tuple[Sparse, int]:
 def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
     """One row of its own (a copy, for a decision may outlive the caller's array) and its width."""
     if sp.issparse(x):
+        x = cast(Any, x)
         rows, width = as_rows(x if x.ndim == 2 else x.reshape(1, -1))
         assert isinstance(rows, Sparse)
         if len(rows.indptr) != 2:

@@ -20,7 +20,6 @@ from gaptron.types import (
     UNKNOWN,
     Comparator,
     Feedback,
-    Integers,
     Loss,
     Matrix,
     Problem,
@@ -121,8 +120,13 @@ class Learner:
         self._decided = self._learned = 0
         self._in_order = True
         self._longest = 0.0
-        if norm is not None or "norm" not in _missing(self._file, self._problem, settings):
+        self._promised = norm is not None
+        try:
             self._settings = self._file.recommend(self._problem, **settings)
+        except SettingError:
+            if norm is not None:
+                raise
+            self._file.recommend(self._problem._replace(norm=1.0), **settings)  # raises unless only the norm is missing
 
     # --- what it is ---------------------------------------------------------------------------------------
 
@@ -157,8 +161,8 @@ class Learner:
 
     def __repr__(self) -> str:
         return (
-            f"Learner({self.algorithm!r}, n_classes={len(self._classes)}, n_features={self._problem.n_features or None}, "
-            f"feedback={self._problem.feedback.word!r}, loss={self._problem.loss.word!r}, rounds={self.rounds})"
+            f"Learner({self.algorithm!r}, n_classes={len(self._classes)}, "
+            f"n_features={self._problem.n_features or None}, feedback={self._problem.feedback.word!r}, loss={self._problem.loss.word!r}, rounds={self.rounds})"
         )
 
     # --- one round at a time --------------------------------------------------------------------------------
@@ -320,9 +324,10 @@ class Learner:
         if width == 0:
             raise InputError(f"{name} has no columns")
         if promised and X is not None and longest > X * (1 + 1e-9):
+            source = "promised" if self._promised else "measured on the first play"
             raise InputError(
-                f"{name} holds a row of norm {longest:.6g}, above the norm {X:.6g} "
-                f"{'promised' if self._problem.norm is not None else 'measured'}: give a larger norm=... or scale the rows"
+                f"{name} holds a row of norm {longest:.6g}, above the norm {X:.6g} {source}: "
+                "give a larger norm=... or scale the rows"
             )
 
     def _longest_row(self, rows: Rows) -> float:
@@ -374,20 +379,6 @@ def _matrix(rows: Rows, width: int) -> Any:
     from scipy.sparse import csr_matrix  # noqa: PLC0415
 
     return csr_matrix((rows.values, rows.indices, rows.indptr), shape=(n_rows(rows), width))
-
-
-def _missing(file: ModuleType, problem: Problem, given: dict[str, Any]) -> set[str]:
-    """Which of norm, radius, horizon the algorithm still asks for; all but the norm must be there by now."""
-    try:
-        file.recommend(problem._replace(norm=problem.norm or 1.0), **given)
-    except SettingError:
-        file.recommend(problem, **given)
-        raise
-    try:
-        file.recommend(problem, **given)
-    except SettingError:
-        return {"norm"}
-    return set()
 
 
 def _choose(name: str, word: str | None, allowed: tuple[Any, ...], algorithm: str) -> Any:

@@ -45,7 +45,7 @@ class Trace:
     @property
     def wrong(self) -> Flags:
         """Which rounds were mistakes."""
-        return self.codes != self.truth
+        return np.not_equal(self.codes, self.truth)
 
     @property
     def mistakes(self) -> int:
@@ -75,9 +75,9 @@ class Trace:
         at = marks - 1
         return Curve(
             marks,
-            np.cumsum(self.wrong)[at],
+            np.cumsum(self.wrong, dtype=np.int64)[at],
             np.cumsum(1.0 - self.truth_probability)[at],
-            np.cumsum(self.top != self.truth)[at],
+            np.cumsum(self.top != self.truth, dtype=np.int64)[at],
         )
 
     def __add__(self, other: "Trace") -> "Trace":

@@ -75,7 +75,7 @@ def memo(settings: Gaptron, problem: Problem) -> int:
 
 def weights(state: GaptronState) -> Matrix:
     """W itself, in the layout of the rows."""
-    return state.W * state.ball[0]
+    return np.asarray(state.W * state.ball[0])
 
 
 # --- theory -----------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 numba's disk cache looks only at the file of the function it compiled, not at the files of what that
 function calls: edit a verb, and a cached caller would go on running the old one. So the cache lives in
-a folder named by a hash of all our sources; another text, another folder, and stale code cannot be met.
+a folder named by a hash of every source that is compiled; another text, another folder, and stale code
+cannot be met.
 """
 
 import functools
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import types
+import numba.types as types
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,10 +26,13 @@ FLAGS = {"error_model": "numpy", "nogil": True}
 REORDER = {"fastmath": {"reassoc", "nsz", "contract"}}
 
 
+COMPILED = ("types.py", "kernels/*.py", "algorithms/*.py")
+
+
 def fingerprint(package: Path) -> str:
-    """A hash of every source file of the package."""
+    """A hash of every source file that is compiled."""
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted(path for pattern in COMPILED for path in package.glob(pattern)):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

@@ -2,7 +2,7 @@
 
     logistic       ℓ = -log₂ p̃_y                                          c = (p̃ - e_y)/ln 2
     hinge          ℓ = 0 if y = y* and m* > β, else max(1 - m(y), 0)       c = e_k̃ - e_y  where ℓ > 0
-    smooth hinge   ℓ = 1 - 2m(y) if m(y) ≤ 0, else max(1 - m(y), 0)²       c = 2(e_k̃ - e_y), times (1 - m(y))₊ if m(y) > 0
+    smooth hinge   ℓ = 1 - 2m(y) if m(y) ≤ 0, else max(1 - m(y), 0)²       c = 2(e_k̃ - e_y)·(1 - m(y)₊)₊
 
 The gradient in the weights is c ⊗ x. For both hinges c = v·(e_k̃ - e_y) has two entries, so that an update
 costs O(nnz); `pull` gives the number v.
@@ -21,7 +21,7 @@ LOGISTIC, HINGE, SMOOTH_HINGE = int(Loss.LOGISTIC), int(Loss.HINGE), int(Loss.SM
 @jit
 def margin(z: Vector, y: int) -> float:
     """m(y) = z_y - max over the others."""
-    return z[y] - z[rival(z, y)]
+    return float(z[y] - z[rival(z, y)])
 
 
 @jit
@@ -34,7 +34,7 @@ def confident(z: Vector, top: int, beta: float) -> bool:
 def value(loss: int, beta: float, z: Vector, y: int) -> float:
     """ℓ at label y."""
     if loss == LOGISTIC:
-        return (logsumexp(z) - z[y]) / LN2
+        return float((logsumexp(z) - z[y]) / LN2)
     m = margin(z, y)
     if loss == HINGE:
         top = best(z)

@@ -45,7 +45,7 @@ def logsumexp(z: Vector) -> float:
     total = 0.0
     for k in range(z.shape[0]):
         total += math.exp(z[k] - shift)
-    return shift + math.log(total)
+    return float(shift + math.log(total))
 
 
 @jit
