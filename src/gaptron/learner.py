@@ -162,7 +162,8 @@ class Learner:
     def __repr__(self) -> str:
         return (
             f"Learner({self.algorithm!r}, n_classes={len(self._classes)}, "
-            f"n_features={self._problem.n_features or None}, feedback={self._problem.feedback.word!r}, loss={self._problem.loss.word!r}, rounds={self.rounds})"
+            f"n_features={self._problem.n_features or None}, feedback={self._problem.feedback.word!r}, "
+            f"loss={self._problem.loss.word!r}, rounds={self.rounds})"
         )
 
     # --- one round at a time --------------------------------------------------------------------------------

@@ -107,3 +107,20 @@ def checkpoints(rounds: int) -> Integers:
         return np.zeros(0, dtype=np.int64)
     marks = np.unique(np.round(10 ** np.arange(0, np.log10(rounds) + 0.05, 0.1)).astype(np.int64))
     return np.append(marks[marks < rounds], rounds)
+
+
+@dataclass
+class Tally:
+    """Sums over traces, in memory that does not grow with the rounds."""
+
+    rounds: int = 0
+    mistakes: int = 0
+    expected_mistakes: float = 0.0
+    top_mistakes: int = 0
+
+    def add(self, trace: Trace) -> None:
+        """Count a trace's rounds too."""
+        self.rounds += trace.rounds
+        self.mistakes += trace.mistakes
+        self.expected_mistakes += trace.expected_mistakes
+        self.top_mistakes += trace.top_mistakes

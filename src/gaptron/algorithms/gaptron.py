@@ -196,14 +196,8 @@ def excused(problem: Problem, notes: Matrix, hit: Flags) -> Flags:
 def gap_map(s: Gaptron, z: Vector, p: Vector, top: int) -> float:
     """Line 2's a. Writes p̃ into p for the logistic loss."""
     if s.loss == LOGISTIC:
-        softmax(z, p)
-        if p[top] < 0.5:
-            return 1.0
-        rest = 0.0  # 1 - p̃*, without its cancellation
-        for k in range(p.shape[0]):
-            if k != top:
-                rest += p[k]
-        return rest
+        rest = softmax(z, top, p)
+        return 1.0 if p[top] < 0.5 else rest
     if s.loss == HINGE:
         return 0.0 if confident(z, top, s.beta) else 1.0 - margin(z, top)
     return (1.0 - min(1.0, margin(z, top))) ** 2

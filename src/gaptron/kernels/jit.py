@@ -79,7 +79,9 @@ def by_type(choose: Callable[..., F], like: F, **flags: Any) -> F:
     def body(*kinds: Any) -> Any:
         return choose(*kinds)
 
-    overload(verb, jit_options={**FLAGS, **flags}, strict=False)(body)
+    # Inlined, because passing tuples of arrays to a function costs more than many a verb's work (measured: a tenth
+    # of a round). Not strict, because the bodies' annotations differ.
+    overload(verb, jit_options={**FLAGS, "forceinline": True, **flags}, strict=False)(body)
     return verb  # type: ignore[return-value]
 
 

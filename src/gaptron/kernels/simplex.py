@@ -9,10 +9,10 @@ from gaptron.types import Vector
 @jit
 def best(z: Vector) -> int:
     """The top label; of equals, the lowest."""
-    top = 0
+    top, highest = 0, z[0]
     for k in range(1, z.shape[0]):
-        if z[k] > z[top]:
-            top = k
+        if z[k] > highest:
+            top, highest = k, z[k]
     return top
 
 
@@ -20,22 +20,28 @@ def best(z: Vector) -> int:
 def rival(z: Vector, y: int) -> int:
     """The best label other than y; of equals, the lowest."""
     other = 1 if y == 0 else 0
+    highest = z[other]
     for k in range(other + 1, z.shape[0]):
-        if k != y and z[k] > z[other]:
-            other = k
+        if k != y and z[k] > highest:
+            other, highest = k, z[k]
     return other
 
 
 @jit
-def softmax(z: Vector, p: Vector) -> None:
-    """p_k = exp z_k / Σ exp z, shifted so that nothing overflows."""
-    shift = z[best(z)]
-    total = 0.0
+def softmax(z: Vector, top: int, p: Vector) -> float:
+    """p_k = exp z_k / Σ exp z, shifted by the top score so that nothing overflows.
+
+    Returns 1 - p_top as the sum of the others: never rounded to 0 while they are there.
+    """
+    shift, rest = z[top], 0.0
     for k in range(z.shape[0]):
         p[k] = math.exp(z[k] - shift)
-        total += p[k]
+        if k != top:
+            rest += p[k]
+    share = 1.0 / (1.0 + rest)
     for k in range(z.shape[0]):
-        p[k] /= total
+        p[k] *= share
+    return rest * share
 
 
 @jit
@@ -68,8 +74,9 @@ def point(p: Vector, top: int) -> None:
 @jit
 def draw(p: Vector, top: int, u: float) -> int:
     """A label from p by its inverse distribution function at u ∈ [0, 1); what rounding leaves goes to the top."""
+    # Counting instead of stopping: a branch the processor cannot foresee costs more than the rest of the sum.
+    label, reached = 0, 0.0
     for k in range(p.shape[0]):
-        u -= p[k]
-        if u < 0.0:
-            return k
-    return top
+        reached += p[k]
+        label += reached <= u
+    return label if label < p.shape[0] else top

@@ -1,0 +1,89 @@
+"""How near is `play` to the speed limit? Ratios in one run.
+
+The limit is a compiled loop over the same rows and with the same layouts that only scores each row and applies a
+rank-one update to every label: the least a first-order learner can do. Each figure is the best of several
+interleaved runs, because the machine may be busy with other things.
+
+    python benchmarks/limit.py [--rounds 50000] [--repeats 7]
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gaptron import Learner
+from gaptron.door import as_rows
+from gaptron.kernels.jit import jit
+from gaptron.kernels.rows import add, row, scores, zeros
+from gaptron.streams import synsep
+from gaptron.types import Sparse
+
+ENTRANTS = [
+    ("gaptron logistic", {"algorithm": "gaptron", "loss": "logistic"}),
+    ("gaptron hinge", {"algorithm": "gaptron", "loss": "hinge"}),
+    ("gaptron smooth hinge", {"algorithm": "gaptron", "loss": "smooth-hinge"}),
+    ("gaptron bandit logistic", {"algorithm": "gaptron", "loss": "logistic", "feedback": "bandit"}),
+    ("gaptron bandit hinge", {"algorithm": "gaptron", "loss": "hinge", "feedback": "bandit"}),
+    ("perceptron", {"algorithm": "perceptron"}),
+    ("banditron", {"algorithm": "banditron", "feedback": "bandit"}),
+]
+
+
+@jit
+def bare(X: Any, W: Any, z: Any, r: Any, T: int) -> None:
+    """Score, and move every label a little."""
+    for t in range(T):
+        x = row(X, t)
+        scores(W, x, z)
+        for k in range(z.shape[0]):
+            r[k] = 1e-9 * z[k]
+        add(W, x, r)
+
+
+def limit(X: Any, K: int) -> Callable[[], None]:
+    rows, d = as_rows(X)
+    T = X.shape[0]
+    W = zeros(K, d, isinstance(rows, Sparse))
+    W += np.random.default_rng(0).normal(size=W.shape) * 1e-3
+    return lambda: bare(rows, W, np.zeros(K), np.zeros(K), T)
+
+
+def entrant(options: dict[str, Any], X: Any, y: Any, K: int) -> Callable[[], None]:
+    T = len(y)
+    return lambda: Learner(**options, n_classes=K, radius=1.0, horizon=T, seed=0).play(X, y)
+
+
+def compare(name: str, X: Any, y: Any, K: int, repeats: int) -> None:
+    runs = {"the limit": limit(X, K)} | {label: entrant(options, X, y, K) for label, options in ENTRANTS}
+    best = dict.fromkeys(runs, np.inf)
+    for _ in range(repeats + 1):  # the first round compiles
+        for label, run in runs.items():
+            start = time.perf_counter()
+            run()
+            best[label] = min(best[label], time.perf_counter() - start)
+    print(f"\n{name}: {len(y):,} rounds, d = {X.shape[1]}, K = {K}")
+    for label, seconds in best.items():
+        print(f"  {label:<26}{len(y) / seconds / 1e6:>8.3f} M rounds/s {seconds / best['the limit']:>8.2f} x the limit")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rounds", type=int, default=50_000)
+    arguments.add_argument("--repeats", type=int, default=7)
+    given = arguments.parse_args()
+    rng = np.random.default_rng(0)
+    T = given.rounds // 5
+    X = rng.random((T, 784))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X @ rng.normal(size=(784, 10))).argmax(axis=1)
+    compare("dense", X, y, 10, given.repeats)
+    compare("dense float32", X.astype(np.float32), y, 10, given.repeats)
+    stream = synsep(given.rounds)
+    compare("synsep, sparse", stream.X, stream.y, stream.n_classes, given.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The same stream through gaptron and its peers, as ratios in one run.
+
+Vowpal Wabbit (`--oaa`, reading its own binary cache, string feature names), scikit-learn's `SGDClassifier.partial_fit`
+in one call, River's softmax regression one example at a time. Each does what it does by default; the figure is speed
+alone. A peer that is not installed is left out and said so: `pip install vowpalwabbit river`.
+
+    python benchmarks/peers.py [--rounds 100000]
+"""
+
+import argparse
+import importlib.util
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gaptron import Learner
+from gaptron.streams import Stream, synsep
+
+
+def gaptron(stream: Stream, loss: str) -> float:
+    Learner("gaptron", n_classes=stream.n_classes, loss=loss, seed=0).play(stream.X[:10], stream.y[:10])
+    learner = Learner("gaptron", n_classes=stream.n_classes, loss=loss, seed=0)
+    start = time.perf_counter()
+    learner.play(stream.X, stream.y)
+    return time.perf_counter() - start
+
+
+def one_by_one(stream: Stream, rounds: int) -> float:
+    X = stream.X[:rounds].toarray()[:, :100].copy()
+    y = stream.y[:rounds].tolist()
+    learner = Learner("gaptron", n_classes=stream.n_classes, norm=10.0, seed=0)
+    learner.learn(learner.decide(X[0]), label=y[0])
+    start = time.perf_counter()
+    for x, label in zip(X, y, strict=True):
+        learner.learn(learner.decide(x), label=label)
+    return time.perf_counter() - start
+
+
+def sklearn(stream: Stream) -> float:
+    from sklearn.linear_model import SGDClassifier  # noqa: PLC0415
+
+    model = SGDClassifier(loss="log_loss", random_state=0)
+    start = time.perf_counter()
+    model.partial_fit(stream.X, stream.y, classes=np.arange(stream.n_classes))
+    return time.perf_counter() - start
+
+
+def river(stream: Stream, rounds: int) -> float:
+    from river.linear_model import SoftmaxRegression  # noqa: PLC0415
+
+    X = stream.X[:rounds]
+    rows = [
+        dict(zip(map(str, X.indices[a:b].tolist()), X.data[a:b].tolist()))
+        for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    ]
+    labels = stream.y[:rounds].tolist()
+    model = SoftmaxRegression()
+    start = time.perf_counter()
+    for x, y in zip(rows, labels, strict=True):
+        model.predict_one(x)
+        model.learn_one(x, y)
+    return time.perf_counter() - start
+
+
+def vw(stream: Stream) -> float:
+    from vowpalwabbit import pyvw  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        data, cache = Path(folder, "data.vw"), Path(folder, "data.cache")
+        X: Any = stream.X
+        with data.open("w") as out:
+            for a, b, y in zip(X.indptr[:-1], X.indptr[1:], stream.y, strict=True):
+                out.write(f"{y + 1} | " + " ".join(f"f{i}" for i in X.indices[a:b]) + "\n")
+        arguments = f"--oaa {stream.n_classes} -d {data} --cache_file {cache} --quiet"
+        pyvw.Workspace(arguments).finish()  # the first pass writes the cache
+        start = time.perf_counter()
+        pyvw.Workspace(arguments).finish()
+        return time.perf_counter() - start
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rounds", type=int, default=100_000)
+    T = arguments.parse_args().rounds
+    stream = synsep(T)
+    few = min(T, 5_000)
+    runs = {
+        "gaptron logistic": (lambda: gaptron(stream, "logistic"), T, "gaptron"),
+        "gaptron hinge": (lambda: gaptron(stream, "hinge"), T, "gaptron"),
+        "scikit-learn SGDClassifier": (lambda: sklearn(stream), T, "sklearn"),
+        "Vowpal Wabbit --oaa": (lambda: vw(stream), T, "vowpalwabbit"),
+        "River softmax, one by one": (lambda: river(stream, few), few, "river"),
+        "gaptron decide+learn, d=100": (lambda: one_by_one(stream, 4 * few), 4 * few, "gaptron"),
+    }
+    ours = None
+    print(f"synsep, {T:,} rounds")
+    for name, (run, rounds, package) in runs.items():
+        if importlib.util.find_spec(package) is None:
+            print(f"  {name:<30} not installed: pip install {package}")
+            continue
+        speed = rounds / min(run() for _ in range(3))
+        ours = ours or speed
+        print(f"  {name:<30}{speed / 1e6:>9.4f} M rounds/s   gaptron logistic is {ours / speed:>7.1f} x as fast")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,432 @@
+"""Pages made from the sources at build time: one per algorithm, their table, the reference, the changelog.
+
+The algorithm files are parsed, never imported, so that building the pages needs no compiler. A new file in
+`algorithms/` has its page without a change here.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+import sys
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+ALGORITHMS = ROOT / "src" / "gaptron" / "algorithms"
+CARD_WORDS = {
+    "paper": "Paper",
+    "feedback": "Feedback",
+    "losses": "Losses",
+    "time": "Time per round",
+    "memory": "Memory",
+    "regret_full": "Regret, full information",
+    "regret_bandit": "Regret, bandit",
+}
+
+
+class Field(NamedTuple):
+    """One field of a tuple or dataclass."""
+
+    name: str
+    kind: str
+    meaning: str
+
+
+class Setting(NamedTuple):
+    """One parameter of an algorithm's `recommend`."""
+
+    name: str
+    kind: str
+    default: str
+    meaning: str
+
+
+class Algorithm(NamedTuple):
+    """What its file says of an algorithm."""
+
+    name: str
+    docstring: str
+    card: dict[str, str]
+    settings: list[Setting]
+    fixed: list[Field]  # settings the learner fills in from the problem
+    notes: list[Field]
+    theory: dict[str, str]  # docstrings of recommend, theorem, bound, excused
+
+
+# --- markdown ---------------------------------------------------------------------------------------------
+
+
+def prose(text: str) -> str:
+    """Words as markdown: formulas keep their stars and underscores, code its backticks."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([*_\[\]<>\\])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def cell(text: str) -> str:
+    """Words for a table's cell."""
+    return prose(text).replace("|", r"\|").replace("\n", " ") or "–"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A markdown table of cells that are markdown already."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def body(docstring: str) -> str:
+    """A docstring as markdown: its indented parts are blocks of text, `Args:` is a table."""
+    out: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
+        if paragraph.startswith("Args:"):
+            entries = re.findall(r"^    (\w+): (.*(?:\n     .*)*)", paragraph, re.M)
+            out.append(table(["argument", "meaning"], [[f"`{n}`", cell(re.sub(r"\s+", " ", m))] for n, m in entries]))
+        elif paragraph.startswith("    "):
+            out.append(paragraph)
+        elif re.search(r"^    ", paragraph, re.M):
+            words, block = re.split(r"\n(?=    )", paragraph, maxsplit=1)
+            out += [prose(words), block]
+        else:
+            out.append(prose(paragraph))
+    joined: list[str] = []
+    for part in out:
+        if not part.startswith("    "):
+            joined.append(part)
+        elif joined and joined[-1].startswith("```"):
+            joined[-1] = joined[-1][:-4] + "\n\n" + _dedent(part) + "\n```"
+        else:
+            joined.append("```text\n" + _dedent(part) + "\n```")
+    return "\n\n".join(joined) + "\n"
+
+
+def _dedent(block: str) -> str:
+    return "\n".join(line[4:] for line in block.splitlines())
+
+
+# --- algorithms -------------------------------------------------------------------------------------------
+
+
+def names() -> dict[str, str]:
+    """The names users type, and the files behind them."""
+    tree = ast.parse((ALGORITHMS / "__init__.py").read_text(encoding="utf-8"))
+    known: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "NAMES":
+            known = ast.literal_eval(node.value)
+    files = {path.stem for path in ALGORITHMS.glob("*.py")} - {"__init__"}
+    return known | {file.replace("_", "-"): file for file in sorted(files - set(known.values()))}
+
+
+def algorithms() -> list[Algorithm]:
+    """All of them, by name."""
+    return [_algorithm(name, ALGORITHMS / f"{file}.py") for name, file in sorted(names().items())]
+
+
+def _algorithm(name: str, path: Path) -> Algorithm:
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    lines = source.splitlines()
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    assigned = {getattr(n.targets[0], "id", ""): n for n in tree.body if isinstance(n, ast.Assign)}
+    fields = fields_of(classes[_settings_class(tree)], lines)
+    settings = _settings(functions["recommend"], {field.name: field for field in fields})
+    chosen = {setting.name for setting in settings}
+    card: dict[str, str] = {}
+    call = assigned["CARD"].value
+    assert isinstance(call, ast.Call)
+    for keyword in call.keywords:
+        card[str(keyword.arg)] = _words(keyword.value)
+    note_node = assigned["NOTES"]
+    noted = ast.literal_eval(note_node.value)
+    comment = _comment(lines[note_node.lineno - 1])
+    return Algorithm(
+        name,
+        ast.get_docstring(tree) or "",
+        card,
+        settings,
+        [field for field in fields if field.name not in chosen],
+        [Field(note, "float", comment if len(noted) == 1 else "") for note in noted],
+        {
+            part: ast.get_docstring(functions[part]) or ""
+            for part in ("recommend", "theorem", "bound", "excused")
+            if part in functions
+        },
+    )
+
+
+def _settings_class(tree: ast.Module) -> str:
+    for node in tree.body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            if getattr(node.value.func, "id", "") == "algorithm":
+                return str(getattr(node.value.args[0], "id", ""))
+    raise ValueError("an algorithm's file ends with algorithm(Settings, decide, learn)")
+
+
+def fields_of(node: ast.ClassDef, lines: list[str]) -> list[Field]:
+    """The annotated fields of a class, with the comments beside them."""
+    return [
+        Field(item.target.id, ast.unparse(item.annotation).strip('"'), _comment(lines[item.lineno - 1]))
+        for item in node.body
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and not item.target.id.startswith("_")
+    ]
+
+
+def _settings(recommend: ast.FunctionDef, fields: dict[str, Field]) -> list[Setting]:
+    parameters = recommend.args.args[1:] + recommend.args.kwonlyargs
+    defaults = [*recommend.args.defaults, *recommend.args.kw_defaults]
+    found = []
+    for parameter, default in zip(parameters, defaults, strict=True):
+        value = "None" if default is None else ast.unparse(default)
+        kind = ast.unparse(parameter.annotation).removesuffix(" | None") if parameter.annotation else ""
+        field = fields.get(parameter.arg)
+        found.append(
+            Setting(
+                parameter.arg,
+                kind,
+                "the theorem's" if value == "None" else value.replace("'", '"'),
+                field.meaning if field else "",
+            )
+        )
+    return found
+
+
+def _comment(line: str) -> str:
+    return re.sub(r"\s+", " ", line.partition("#")[2]).strip()
+
+
+def _words(node: ast.expr) -> str:
+    """A card's entry in the words users type: Loss.SMOOTH_HINGE is smooth-hinge."""
+    if isinstance(node, ast.Tuple):
+        return ", ".join(_words(item) for item in node.elts)
+    if isinstance(node, ast.Attribute):
+        return node.attr.lower().replace("_", "-")
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return ast.unparse(node)
+
+
+def algorithm_page(algorithm: Algorithm) -> str:
+    """One algorithm's page."""
+    title, _, rest = algorithm.docstring.partition("\n")
+    parts = [f"# {algorithm.name}\n", f"**{prose(title)}**\n", body(rest)]
+    facts = [[word, cell(algorithm.card[key])] for key, word in CARD_WORDS.items() if algorithm.card.get(key)]
+    parts += ["## At a glance\n", table(["", ""], facts)]
+    parts.append("## Settings\n")
+    if algorithm.settings:
+        parts.append(f'Pass them by name: `Learner("{algorithm.name}", ..., {algorithm.settings[0].name}=...)`.\n')
+        rows = [[f"`{s.name}`", cell(s.kind), cell(s.default), cell(s.meaning)] for s in algorithm.settings]
+        parts.append(table(["setting", "type", "default", "meaning"], rows))
+    else:
+        parts.append("None.\n")
+    if algorithm.theory.get("recommend"):
+        parts.append("Defaults: " + body(algorithm.theory["recommend"]))
+    if algorithm.fixed:
+        named = "; ".join(f"`{field.name}`" + (f" ({prose(field.meaning)})" if field.meaning else "") for field in algorithm.fixed)
+        parts.append(f"Filled in by the learner, from the problem: {named}.\n")
+    if algorithm.theory.get("bound"):
+        parts += ["## Bound\n", body(algorithm.theory["bound"])]
+    if "excused" in algorithm.theory:
+        parts.append("Rounds left out of the comparator's loss: " + body(algorithm.theory["excused"]))
+    if algorithm.notes:
+        parts.append("## Notes in a trace\n")
+        parts.append(table(["note", "meaning"], [[f"`{note.name}`", cell(note.meaning)] for note in algorithm.notes]))
+    return "\n".join(parts)
+
+
+def algorithm_index(found: list[Algorithm]) -> str:
+    """The table of all algorithms."""
+    head = ["algorithm", "paper", "feedback", "losses", "time", "regret, full", "regret, bandit"]
+    keys = ["paper", "feedback", "losses", "time", "regret_full", "regret_bandit"]
+    rows = [[f"[{a.name}]({a.name}.md)", *(cell(a.card.get(key, "")) for key in keys)] for a in found]
+    return (
+        "# Algorithms\n\n"
+        "One paper, one file, one page. *Regret* is what the proved bound on the expected mistakes adds to the loss "
+        "L_T(U) of the best linear rule U; D bounds ‖U‖. Letters: [notation](../notation.md). "
+        "Which to take: [how to choose](../choose.md).\n\n" + table(head, rows)
+    )
+
+
+# --- reference --------------------------------------------------------------------------------------------
+
+
+def public(module: str) -> list[str]:
+    """The public names of a module; none while it does not exist."""
+    _see_sources()
+    try:
+        return sorted(importlib.import_module(module).__all__)
+    except (ImportError, AttributeError):
+        return []
+
+
+def api_page() -> str:
+    """Every public name, with its signature and docstring."""
+    parts = ["# Reference\n", "Made from the docstrings. Whatever is not on this page may change at any time.\n"]
+    for module in ("gaptron", "gaptron.streams"):
+        found = public(module)
+        if found:
+            parts.append(f"## {module}\n")
+            parts += [_entry(module, name) for name in found]
+    parts += ["## The tree of errors\n", body(inspect.getdoc(importlib.import_module("gaptron.errors")) or "")]
+    return "\n".join(parts)
+
+
+def _entry(module: str, name: str) -> str:
+    thing = getattr(importlib.import_module(module), name)
+    parts = [f"### {name}\n"]
+    if inspect.isclass(thing):
+        parts += _class(name, thing)
+    elif callable(thing):
+        parts += [_code(f"{name}{_signature(thing)}"), body(inspect.getdoc(thing) or "")]
+    else:
+        parts.append(f"`{name} = {thing!r}`\n")
+    return "\n".join(parts)
+
+
+def _class(name: str, kind: type) -> list[str]:
+    parts = []
+    fields = _class_fields(kind)
+    if not fields and not issubclass(kind, Exception):
+        parts.append(_code(f"{name}{_signature(kind)}"))
+    parts.append(body(inspect.getdoc(kind) or ""))
+    if issubclass(kind, Exception):
+        bases = ", ".join(base.__name__ for base in kind.__bases__)
+        return [*parts, f"Bases: {bases}.\n"]
+    if fields:
+        rows = [[f"`{field.name}`", f"`{cell_code(field.kind)}`", cell(field.meaning)] for field in fields]
+        parts.append(table(["field", "type", "meaning"], rows))
+    properties, methods = [], []
+    own = {field.name for field in fields}
+    for member, value in vars(kind).items():
+        if member.startswith("_") or member in own:
+            continue
+        if isinstance(value, property):
+            properties.append([f"`{member}`", cell((inspect.getdoc(value) or "").split("\n\n")[0])])
+        elif isinstance(value, (classmethod, staticmethod)) or inspect.isfunction(value):
+            function: Any = getattr(kind, member)
+            parts_of = f"{name}.{member}{_signature(function)}"
+            methods.append(f"#### {name}.{member}\n\n{_code(parts_of)}\n{body(inspect.getdoc(function) or '')}")
+    if properties:
+        parts.append(table(["property", "meaning"], properties))
+    return parts + methods
+
+
+def _class_fields(kind: type) -> list[Field]:
+    if not (is_dataclass(kind) or hasattr(kind, "_fields")):
+        return []
+    path = inspect.getsourcefile(kind)
+    source = Path(str(path)).read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
+            return fields_of(node, source.splitlines())
+    return []
+
+
+def cell_code(text: str) -> str:
+    """Code for a table's cell."""
+    return text.replace("|", r"\|")
+
+
+def _signature(thing: Any) -> str:
+    signature = inspect.signature(thing)
+    parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    shown = []
+    for p in parameters:
+        text = str(p).replace("typing.", "").replace("collections.abc.", "").replace("numpy.", "np.")
+        text = re.sub(r"\bgaptron(?:\.\w+)+\.", "", text)
+        text = text.replace("Sequence[Any] | np.ndarray[tuple[Any, ...], np.dtype[Any]]", "Labels")
+        if p.kind is p.KEYWORD_ONLY and "*" not in shown and not any(s.startswith("*") for s in shown):
+            shown.append("*")
+        shown.append(text)
+    return "(" + ", ".join(shown) + ")"
+
+
+def _code(text: str) -> str:
+    if len(text) > 90:
+        head, _, rest = text.partition("(")
+        inside = _split(rest.removesuffix(")"))
+        text = head + "(\n" + "".join(f"    {part},\n" for part in inside) + ")"
+    return f"```text\n{text}\n```\n"
+
+
+def _split(text: str) -> list[str]:
+    """A signature's inside at its outermost commas."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[({") - (letter in "])}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _see_sources() -> None:
+    source = str(ROOT / "src")
+    if source not in sys.path:
+        sys.path.insert(0, source)
+
+
+# --- errata -----------------------------------------------------------------------------------------------
+
+
+def errata_tests() -> list[str]:
+    """The tests that show the errata; none while there is no such file."""
+    path = ROOT / "tests" / "theory" / "test_errata.py"
+    if not path.exists():
+        return []
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_e")]
+
+
+def with_test_names(markdown: str) -> str:
+    """`test_e01_*` becomes the names of the tests that begin so."""
+    found = errata_tests()
+
+    def named(match: re.Match[str]) -> str:
+        full = [name for name in found if name.startswith(match[1])]
+        return "<br>".join(f"`{name}`" for name in full) or match[0]
+
+    return re.sub(r"`(test_e\d\d_)\*`", named, markdown)
+
+
+# --- for mkdocs -------------------------------------------------------------------------------------------
+
+
+def pages() -> dict[str, str]:
+    """Every made page, by its path."""
+    found = algorithms()
+    made = {"algorithms/index.md": algorithm_index(found)}
+    made |= {f"algorithms/{algorithm.name}.md": algorithm_page(algorithm) for algorithm in found}
+    made["api.md"] = api_page()
+    changelog = ROOT / "CHANGELOG.md"
+    if changelog.exists():
+        made["changelog.md"] = changelog.read_text(encoding="utf-8")
+    return made
+
+
+def on_config(config: Any) -> Any:
+    """Put the made pages into the navigation."""
+    made = pages()
+    shelf = [path for path in made if path.startswith("algorithms/")]
+    config.nav = [*config.nav, {"Algorithms": shelf}, {"Reference": "api.md"}]
+    if "changelog.md" in made:
+        config.nav.append({"Changelog": "changelog.md"})
+    config.watch = [*config.watch, str(ROOT / "src" / "gaptron")]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the made pages."""
+    from mkdocs.structure.files import File  # noqa: PLC0415  (the tests read this file without mkdocs)
+
+    for path, content in pages().items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Write out the names of the errata's tests."""
+    return with_test_names(markdown) if page.file.src_uri == "errata.md" else markdown

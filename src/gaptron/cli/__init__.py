@@ -1,0 +1,50 @@
+"""The switchboard: one command per file. What a command needs is imported when it runs."""
+
+import sys
+
+import typer
+
+from gaptron import __version__
+from gaptron.cli.algorithms import algorithms
+from gaptron.cli.paper import paper
+from gaptron.cli.play import play
+from gaptron.errors import GaptronError
+
+app = typer.Typer(
+    help="Online multiclass classification with guarantees you can see.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(play)
+app.command()(algorithms)
+app.command()(paper)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gaptron {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Say which."),
+) -> None:
+    """Online multiclass classification with guarantees you can see."""
+
+
+def main() -> None:
+    """What `gaptron` on the command line runs."""
+    try:
+        app()
+    except GaptronError as problem:
+        typer.echo(f"gaptron: {problem}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone, as in `gaptron play ... | head`
+        sys.exit(141)
+    except KeyboardInterrupt:
+        typer.echo("gaptron: interrupted", err=True)
+        sys.exit(130)

@@ -1,0 +1,10 @@
+"""`gaptron algorithms`: what there is."""
+
+from gaptron.cli.table import show
+
+
+def algorithms() -> None:
+    """List the algorithms: losses, regret, cost and paper."""
+    from gaptron.report.paper import overview  # noqa: PLC0415
+
+    show(overview(), "Algorithms (for ‖x‖ ≤ 1; L_T is the comparator's loss)")

@@ -1,0 +1,1 @@
+"""The gallery: the only room that draws, and where tables get their columns."""

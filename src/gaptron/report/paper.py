@@ -1,0 +1,86 @@
+"""The paper's two tables, filled in by the code, and its Figure 1."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gaptron.algorithms import NAMES, gaptron, load
+from gaptron.types import Feedback, Loss, Problem, Vector
+
+# Okabe & Ito's colours, which all eyes tell apart.
+VERMILLION, BLUE, GREEN = "#D55E00", "#0072B2", "#009E73"
+
+
+def overview() -> Iterator[tuple[str, ...]]:
+    """The paper's Table 1: a row per algorithm of the library."""
+    yield ("algorithm", "losses", "regret, full information", "regret, bandit", "time a round", "memory", "paper")
+    for name in NAMES:
+        card = load(name).CARD
+        losses = ", ".join(loss.word for loss in card.losses)
+        yield (name, losses, card.regret_full or "-", card.regret_bandit or "-", card.time, card.memory, card.paper)
+
+
+def settings(n_classes: int, norm: float, radius: float, horizon: int) -> Iterator[tuple[str, ...]]:
+    """The paper's table of settings, in numbers for one problem."""
+    yield ("loss", "feedback", "η", "γ", "β", "ball", "regret at ‖U‖ = D", "from")
+    for feedback in Feedback:
+        for loss in Loss:
+            problem = Problem(n_classes, 1, feedback, loss, norm, radius, horizon)
+            s = gaptron.recommend(problem)
+            yield (
+                loss.word,
+                feedback.word,
+                f"{s.eta:.6g}",
+                f"{s.gamma:.4g}",
+                f"{s.beta:.4g}" if loss is Loss.HINGE else "-",
+                f"{s.ball:.4g}" if s.ball < math.inf else "-",
+                f"{gaptron.regret(problem):.6g}",
+                gaptron.theorem(problem, s).replace(" of van der Hoeven 2020", ""),
+            )
+
+
+def surrogate_gap(z: Vector, eta: float = 1 / 8) -> tuple[Vector, Vector, Vector]:
+    """Figure 1's three curves at margin z, two classes coded ±1: without a gap map, with it, and the loss.
+
+    Binary weights are one vector, so ‖g‖² is 4 and not the 8 of two rows.
+    """
+    slack = np.maximum(1.0 - z, 0.0)
+    loss = np.where(z <= 0.0, 1.0 - 2.0 * z, slack**2)
+    square = np.where(z <= 0.0, 4.0, 4.0 * slack**2)
+    wrong = np.where(z <= 0.0, 1.0, 0.0)
+    a = (1.0 - np.minimum(1.0, np.abs(z))) ** 2
+    return wrong + eta / 2 * square, (1.0 - a) * wrong + a / 2 + eta / 2 * square, loss
+
+
+def figure_1(path: Path) -> None:
+    """Draw Figure 1 (surrogate gap of the smooth hinge, K = 2, η = 1/8) to a file of any kind matplotlib writes."""
+    import matplotlib  # noqa: PLC0415
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    figure, axes = pyplot.subplots(figsize=(7.2, 4.0), layout="constrained")
+    for low, high in ((-1.0, 0.0), (1e-9, 1.25)):  # the jump at 0 is no line
+        z = np.linspace(low, high, 400)
+        plain, mapped, loss = surrogate_gap(z)
+        first = low < 0.0
+        draw: dict[str, Any] = {"linewidth": 2.2}
+        axes.plot(z, loss, color=GREEN, linestyle="-", label="smooth hinge loss" if first else None, **draw)
+        axes.plot(
+            z, plain, color=VERMILLION, linestyle="--", label="a = 0: 1[z ≤ 0] + (η/2)‖g‖²" if first else None, **draw
+        )
+        axes.plot(z, mapped, color=BLUE, linestyle=":", label="a = (1 - |z|)²: Gaptron" if first else None, **draw)
+    axes.axvspan(-0.125, 0.0, color="0.85", zorder=0, label="gap above 0 when a = 0")
+    axes.set(xlabel="margin z", ylabel="value", xlim=(-1.0, 1.25), ylim=(0.0, 3.0))
+    axes.set_title(
+        "Surrogate gap of the smooth hinge (K = 2, η = 1/8, ‖x‖ = 1)\n"
+        "the gap is positive where a broken line is above the solid one",
+        fontsize=10,
+    )
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=160)
+    pyplot.close(figure)

@@ -1,0 +1,54 @@
+"""Streams that need no file, by name: "synsep", "synnonsep:rounds=1000,seed=3", "digits".
+
+A new generator or bundled set is one function and one line of `NAMED`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaptron.errors import InputError
+from gaptron.streams.stream import Stream
+from gaptron.streams.synthetic import synnonsep, synsep
+
+
+class Named(NamedTuple):
+    """A function that makes a stream, and the options its name may carry."""
+
+    make: Callable[..., Stream]
+    options: Mapping[str, tuple[str, Callable[[str], Any]]]  # option → (parameter, what reads its value)
+
+
+def digits() -> Stream:
+    """1797 handwritten digits of 8 × 8 pixels, in their order in scikit-learn, each pixel in [0, 1]."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
+    X, y = load_digits(return_X_y=True)
+    return Stream(X / 16.0, y.astype(np.int64), tuple(range(10)), "digits", prepared=("divided by 16",))
+
+
+_ROUNDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {"rounds": ("n_rounds", int), "seed": ("seed", int)}
+
+NAMED = {
+    "digits": Named(digits, {}),
+    "synnonsep": Named(synnonsep, {**_ROUNDS, "noise": ("noise", float)}),
+    "synsep": Named(synsep, _ROUNDS),
+}
+
+
+def make(words: str) -> Stream:
+    """The stream of a name with its options, `name:option=value,option=value`."""
+    name, _, tail = words.partition(":")
+    known = NAMED[name].options
+    settings = {}
+    for part in filter(None, tail.split(",")):
+        option, _, value = part.partition("=")
+        if option not in known:
+            raise InputError(f"{words}: {name} has no option {option!r}, only {', '.join(known) or 'none'}")
+        parameter, read = known[option]
+        try:
+            settings[parameter] = read(value)
+        except ValueError:
+            raise InputError(f"{words}: {option} cannot be {value!r}") from None
+    return NAMED[name].make(**settings)

@@ -1,0 +1,117 @@
+"""Parquet: a label column and numeric columns; or, for sparse rows, the lists `idx` (from 0) and `val`.
+
+Without a column `val`, every value is 1.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron.errors import StreamError
+from gaptron.streams.block import Blame, Block, blame_row, marked
+from gaptron.streams.rows import Rows, csr, tidy_rows
+from gaptron.streams.source import Source
+from gaptron.streams.table import Column, label_column
+from gaptron.types import Integers
+
+
+def read(source: Source, rows: int | None, label: Column | None) -> Iterator[Block]:
+    """The rounds of the source, `rows` rows to a block; None: all in one."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    first = 0
+    with source.seekable() as place:
+        try:
+            with parquet.ParquetFile(place) as file:
+                tables = [file.read()] if rows is None else map(_table, file.iter_batches(rows))
+                for table in tables:
+                    if table.num_rows:
+                        yield _block(source.name, table.combine_chunks(), label, first)
+                    first += table.num_rows
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StreamError(source.name, f"cannot be read as Parquet ({error})") from None
+
+
+def _table(batch: Any) -> Any:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.Table.from_batches([batch])
+
+
+def _block(source: str, table: Any, label: Column | None, first: int) -> Block:
+    blame = blame_row(source, first)
+    columns = table.column_names
+    spot = label_column(source, columns, label)
+    names, marks = marked(_labels(table.column(spot), columns[spot], blame), blame)
+    if "idx" in columns and hasattr(table.schema.field("idx").type, "value_field"):
+        return Block(_sparse(table, blame), names, marks, blame)
+    features = [name for at, name in enumerate(columns) if at != spot]
+    if not features:
+        raise StreamError(source, "there is no column beside the label")
+    return Block(_dense(source, table, features, blame), names, marks, blame)
+
+
+def _labels(column: Any, name: str, blame: Blame) -> NDArray[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        raise blame(0, f"column {name} holds {column.type}, not labels: name the label column with label=...")
+    if column.null_count:
+        raise blame(_first_null(column), "the label is missing: drop the round or give it a label")
+    labels: NDArray[Any] = column.to_numpy()
+    return labels
+
+
+def _dense(source: str, table: Any, features: list[str], blame: Blame) -> Rows:
+    arrays = []
+    for name in features:
+        column = table.column(name)
+        if column.null_count:
+            raise blame(_first_null(column), f"column {name} has no value: fill it first")
+        array = column.to_numpy()
+        if array.dtype.kind not in "iufb":
+            raise StreamError(source, f"column {name} holds {column.type}, not numbers: drop it or encode it")
+        arrays.append(array)
+    X = np.empty((table.num_rows, len(features)), np.result_type(np.float32, *arrays))
+    for at, array in enumerate(arrays):
+        X[:, at] = array
+    return X
+
+
+def _sparse(table: Any, blame: Blame) -> Rows:
+    ends, indices = _lists(table.column("idx"), blame)
+    values = np.ones(len(indices))
+    if "val" in table.column_names:
+        other, values = _lists(table.column("val"), blame)
+        uneven = np.flatnonzero(other != ends)
+        if uneven.size:
+            raise blame(int(uneven[0]) - 1, "idx and val differ in length")
+    negative = np.flatnonzero(indices < 0)
+    if negative.size:
+        row = int(np.searchsorted(ends, negative[0], side="right")) - 1
+        raise blame(row, f"feature index {indices[negative[0]]} is negative")
+    width = int(indices.max()) + 1 if indices.size else 0
+    return tidy_rows(csr(values, indices, ends, width))
+
+
+def _lists(column: Any, blame: Blame) -> tuple[Integers, NDArray[Any]]:
+    """The ends of the lists in one long array, with 0 before them, and that array."""
+    if column.null_count:
+        raise blame(_first_null(column), "a list is missing: write an empty one")
+    lists = column.combine_chunks()
+    ends = lists.offsets.to_numpy().astype(np.int64)
+    ends -= ends[0]
+    flat = lists.flatten()
+    if flat.null_count:
+        row = int(np.searchsorted(ends, _first_null(flat), side="right")) - 1
+        raise blame(row, "a list has a gap (null)")
+    return ends, flat.to_numpy()
+
+
+def _first_null(column: Any) -> int:
+    return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))

@@ -1,0 +1,120 @@
+"""Where bytes come from: a path or standard input, unpacked on the way, cut into texts of some lines."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import PurePath
+from typing import IO, Any, NamedTuple
+
+from gaptron.errors import StreamError
+
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
+_UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_MARK = b"\xef\xbb\xbf"  # the byte order mark some editors write before UTF-8
+
+
+@dataclass
+class Source:
+    """A path, or "-" for standard input, which can be read once."""
+
+    path: str
+    spent: bool = field(default=False, init=False)
+
+    @property
+    def piped(self) -> bool:
+        """Is it standard input?"""
+        return self.path == "-"
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return "standard input" if self.piped else self.path
+
+    @property
+    def suffixes(self) -> tuple[str, str]:
+        """The extension, and after it that of the compression ("" if none)."""
+        path = PurePath(self.path)
+        packed = path.suffix.lower() if path.suffix.lower() in _UNPACK else ""
+        return PurePath(path.stem if packed else path.name).suffix.lower(), packed
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The bytes, unpacked."""
+        try:
+            with self._piped() if self.piped else self._path() as file:
+                yield file
+        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+            raise StreamError(self.name, f"the compressed data is damaged ({error})") from None
+        except OSError as error:
+            raise StreamError(self.name, f"cannot be read ({error.strerror or error})") from None
+
+    @contextmanager
+    def _path(self) -> Iterator[IO[bytes]]:
+        with _UNPACK.get(self.suffixes[1], open)(self.path, "rb") as file:
+            yield file
+
+    @contextmanager
+    def _piped(self) -> Iterator[IO[bytes]]:
+        if self.spent:
+            raise StreamError(self.name, "can be read only once: save it to a file first")
+        self.spent = True
+        raw: Any = sys.stdin.buffer
+        file = io.BufferedReader(raw)
+        try:
+            packed = next((kind for magic, kind in _MAGIC.items() if file.peek(8).startswith(magic)), None)
+            yield _UNPACK[packed](file) if packed else file
+        finally:
+            file.detach()  # or the caller's standard input would be closed with it
+
+    @contextmanager
+    def seekable(self) -> Iterator[str | io.BytesIO]:
+        """What a library that jumps in its file can read."""
+        if not self.piped:
+            if not os.path.isfile(self.path):
+                raise StreamError(self.name, "there is no such file")
+            yield self.path
+            return
+        with self.open() as file:
+            data = io.BytesIO(file.read())
+        yield data
+
+
+class Text(NamedTuple):
+    """Some lines in a row, as bytes."""
+
+    source: str
+    first: int  # the number of the first line, from 1
+    data: bytes
+    comment: bytes | None
+
+    def rounds(self) -> Iterator[tuple[int, bytes]]:
+        """The lines that hold a round, with their numbers: not blank, comment cut off."""
+        for number, line in enumerate(io.BytesIO(self.data), self.first):
+            content = line if self.comment is None else line.partition(self.comment)[0]
+            if content.strip():
+                yield number, content
+
+    def blame(self, row: int, problem: str) -> StreamError:
+        """The error for a problem in the round number `row` of this text."""
+        number, _ = next(islice(self.rounds(), row, None))
+        return StreamError(self.source, problem, number)
+
+
+def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Iterator[Text]:
+    """The source cut after every `rows` lines; None: in one piece."""
+    first = 1
+    with source.open() as file:
+        while data := file.read() if rows is None else b"".join(islice(file, rows)):
+            data = data.removeprefix(_MARK) if first == 1 else data
+            yield Text(source.name, first, data, comment)
+            first += rows or 0
+            if rows is None:
+                return

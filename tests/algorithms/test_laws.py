@@ -1,0 +1,55 @@
+"""Every algorithm × loss × feedback × kind of rows × law."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gaptron.algorithms import NAMES, load
+from tests.algorithms.laws import LAWS, Case, cases
+from tests.conftest import KINDS, REPOSITORY, needs_compiler
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=list(LAWS))
+@pytest.mark.parametrize("rows", KINDS.values(), ids=list(KINDS))
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_law(case: Case, rows: Any, law: Any) -> None:
+    law(case, rows)
+
+
+def test_settings_and_state_names_are_unique_across_algorithms() -> None:
+    names: list[str] = []
+    for name in NAMES:
+        file = load(name)
+        own = [n for n, c in vars(file).items() if isinstance(c, type) and c.__module__ == file.__name__]
+        names += own
+    assert len(names) == len(set(names)) >= 2 * len(NAMES)
+
+
+@needs_compiler
+def test_compiled_equals_interpreted() -> None:
+    script = "from tests.algorithms.transcript import transcript; import json; print(json.dumps(transcript()))"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    from tests.algorithms.transcript import transcript  # noqa: PLC0415
+
+    interpreted, compiled = json.loads(run.stdout), transcript()
+    assert interpreted.pop("compiled") is False and compiled.pop("compiled") is True
+    assert interpreted.keys() == compiled.keys() and len(compiled) == 2 * len(cases())
+    for name, here in compiled.items():
+        there = interpreted[name]
+        assert here["labels"] == there["labels"], name
+        assert here["top"] == there["top"], name
+        np.testing.assert_allclose(here["weights"], there["weights"], rtol=1e-10, atol=1e-10, err_msg=name)
+        np.testing.assert_allclose(here["chances"], there["chances"], rtol=0, atol=1e-10, err_msg=name)

@@ -1,0 +1,24 @@
+"""What every case does on 120 rounds, as plain lists: run with the compiler and without, the two must agree."""
+
+from typing import Any
+
+import numba
+
+from tests.algorithms.laws import cases
+from tests.conftest import KINDS, random_stream
+
+
+def transcript() -> dict[str, Any]:
+    X, y, K = random_stream(120, seed=21)
+    book: dict[str, Any] = {"compiled": not numba.config.DISABLE_JIT}
+    for case in cases():
+        for kind in ("dense64", "csr"):
+            learner = case.learner(K)
+            trace = learner.play(KINDS[kind](X), y)
+            book[f"{case}-{kind}"] = {
+                "labels": trace.codes.tolist(),
+                "top": trace.top.tolist(),
+                "chances": trace.truth_probability.tolist(),
+                "weights": learner.weights.tolist(),
+            }
+    return book

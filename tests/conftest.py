@@ -1,0 +1,105 @@
+"""Tiny streams, the kinds of rows, and small helpers every test room may import."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+REPOSITORY = Path(__file__).parents[1]
+INTERPRETED = bool(numba.config.DISABLE_JIT)
+needs_compiler = pytest.mark.skipif(INTERPRETED, reason="about the compiler, which is off")
+
+KINDS = {
+    "dense64": lambda X: np.ascontiguousarray(X, dtype=np.float64),
+    "dense32": lambda X: np.ascontiguousarray(X, dtype=np.float32),
+    "csr": lambda X: sp.csr_matrix(np.asarray(X, dtype=np.float64)),
+    "csr32": lambda X: sp.csr_matrix(np.asarray(X, dtype=np.float32)),
+}
+
+
+class Stream(NamedTuple):
+    X: np.ndarray
+    y: np.ndarray
+    K: int
+
+    @property
+    def norm(self) -> float:
+        return float(np.linalg.norm(self.X, axis=1).max(initial=0.0))
+
+
+def exact32(X: Any) -> np.ndarray:
+    """The same numbers in float32 and float64, so that every kind of row holds the same values."""
+    return np.asarray(X, dtype=np.float32).astype(np.float64)
+
+
+def random_stream(T: int = 200, d: int = 6, K: int = 4, seed: int = 0) -> Stream:
+    """Labels that have nothing to do with the rows; a third of the entries are zero."""
+    rng = np.random.default_rng(seed)
+    X = exact32(rng.normal(size=(T, d)) * (rng.random((T, d)) > 0.33) / np.sqrt(d))
+    return Stream(X, rng.integers(0, K, T), K)
+
+
+def separable_stream(T: int = 200, d: int = 6, K: int = 3, seed: int = 0, margin: float = 0.2) -> Stream:
+    """Unit rows whose label is the argmax of a fixed rule, kept only where its margin is wide."""
+    rng = np.random.default_rng(seed)
+    U = rng.normal(size=(K, d))
+    U /= np.linalg.norm(U)
+    rows: list[np.ndarray] = []
+    while len(rows) < T:
+        x = rng.normal(size=d)
+        x = exact32(x / np.linalg.norm(x))
+        z = np.sort(U @ x)
+        if z[-1] - z[-2] > margin:
+            rows.append(x)
+    X = np.array(rows)
+    return Stream(X, (X @ U.T).argmax(axis=1), K)
+
+
+def noisy_stream(T: int = 200, d: int = 6, K: int = 3, seed: int = 0, noise: float = 0.15) -> Stream:
+    """A separable stream some of whose labels were drawn again."""
+    clean = separable_stream(T, d, K, seed)
+    rng = np.random.default_rng(seed + 1)
+    return Stream(clean.X, np.where(rng.random(T) < noise, rng.integers(0, K, T), clean.y), K)
+
+
+STREAMS = {"random": random_stream, "separable": separable_stream, "noisy": noisy_stream}
+
+
+@pytest.fixture(params=list(STREAMS))
+def stream(request: pytest.FixtureRequest) -> Stream:
+    return STREAMS[request.param]()
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> Any:
+    """A function that turns a float64 array into one kind of rows."""
+    return KINDS[request.param]
+
+
+def portrait(learner: Any) -> tuple[Any, ...]:
+    """All that a learner is, copied: two equal portraits go on in the same way."""
+    state = () if learner._state is None else tuple(np.array(part) for part in learner._state)
+    return (
+        tuple((a.shape, a.tobytes()) for a in state),
+        repr(learner._rng.bit_generator.state),
+        learner.settings,
+        learner.problem,
+        learner._decided,
+        learner.rounds,
+        learner._in_order,
+        float(f"{learner._longest:.12g}"),  # summed by other verbs, in another order, for one row and for many
+        learner._sparse,
+    )
+
+
+def shared_data() -> Path:
+    """The folder of real data sets, or a skip."""
+    named = os.environ.get("GAPTRON_DATA")
+    folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
+    if not (folder / "META.json").is_file():
+        pytest.skip("shared data folder absent")
+    return folder

@@ -1,0 +1,193 @@
+"""What cannot be read is refused in one sentence that names the place."""
+
+import gzip
+import io
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from gaptron.errors import InputError, StreamError
+from gaptron.streams import FORMATS, Stream, open_stream
+from tests.streams import writers
+from tests.streams.writers import put
+
+LINES = [
+    ("a.svm", "0 1:1\n1 2:x\n", {}, 2, "'2:x' is not index:value"),
+    ("a.svm", "0 1:1\n\n1 2\n", {}, 3, "'2' is not index:value"),
+    ("a.svm", "0 1:1\n1 -2:1\n", {}, 2, "'-2:1' is not index:value"),
+    ("a.svm", "# head\n0 1:1\nspam 2:1\n", {}, 3, "label 'spam' is not a number"),
+    ("a.svm", "0 1:1\n1:1 2:1\n", {}, 2, "label '1:1' is not a number"),
+    ("a.svm", "0 1:1\n1 3:1 2:1\n", {}, 2, "feature index 2 comes after 3"),
+    ("a.svm", "0 1:1\n1 3:1 3:1\n", {}, 2, "feature index 3 comes after 3"),
+    ("a.svm", "0 1:1\n1 99999999999:1\n", {}, 2, "past the largest"),
+    ("a.svm", "0 1:1\n1 qid:1 2:1 qid:2\n", {}, 2, "'qid:2' is not index:value"),
+    ("a.svm", "0 1:1\n0.5 1:1\n", {}, 2, "label 0.5 is not a whole number"),
+    ("a.svm", "0 1:1\nnan 1:1\n", {}, 2, "label nan is not a whole number"),
+    ("a.svm", "0 1:1\n1 1:1 # fine\n\n0 1:nan\n", {}, 4, "NaN or infinite"),
+    ("a.svm", "0 1:1\n1 1:-inf\n", {}, 2, "NaN or infinite"),
+    ("a.svm", "0 1:1\n1 5:1\n", {"n_features": 4}, 2, "feature index 5 is past the last one, 4"),
+    ("a.svm", "0 0:1\n1 4:1\n", {"n_features": 4}, 2, "feature index 4 is past the last one, 3"),
+    ("a.svm", "0 1:1\n-1 1:1\n", {"classes": [0, 1]}, 2, "label -1 is not among the classes 0, 1"),
+    ("a.svm", "0 1:1\n9 1:1\n", {"classes": range(9)}, 2, "not among the classes 0, 1, 2, 3, 4, ..., 8"),
+    ("a.csv", "1,2,0\n1,x,1\n", {}, 2, "column 1: 'x' is not a number"),
+    ("a.csv", "u,v,label\n1,2,0\n1,,1\n", {}, 3, "column v: '' is not a number"),
+    ("a.csv", "label,u,v\n0,1,2\n\n1,1,z\n", {}, 4, "column v: 'z' is not a number"),
+    ("a.csv", "u,v,label\n1,2,0\n1,2\n", {}, 3, "2 cells where 3 are expected"),
+    ("a.csv", "u,v,label\n1,2,0\n1,2,3,4\n", {}, 3, "4 cells where 3 are expected"),
+    ("a.csv", "u,v,label\n1,2,0\n1,2,\n", {}, 3, "the label is missing"),
+    ("a.csv", "u,v,label\n1,2,0\n1,nan,1\n", {}, 3, "NaN or infinite"),
+    ("a.csv", "u,v,label\n1,2,a\n1,2,c\n", {"classes": ["a", "b"]}, 3, "label c is not among the classes a, b"),
+    ("a.csv", "u,label\n1,a\n1,b\n", {"n_features": 2}, 2, "1 features where n_features is 2"),
+    ("a.csv", "u;v;label\n1;2;0\n", {}, 1, "separated by ','"),
+    ("a.csv", b"u,v,label\n1,2,0\n1,2,\xff\n", {}, 3, "not UTF-8"),
+    ("a.vw", "1 | a\n| a\n", {}, 2, "no label"),
+    ("a.vw", "1 | a\n2| a\n", {}, 2, "no label"),
+    ("a.vw", "1 | a\n\n2 0.5 | a\n", {}, 3, "importance 0.5: weights other than 1 are not supported"),
+    ("a.vw", "1 | a\n2 1 0 | a\n", {}, 2, "more than a label and an importance"),
+    ("a.vw", "1 | a\n2 a\n", {}, 2, "no | before the features"),
+    ("a.vw", "1 | a\n2 | a:b\n", {}, 2, "'b' is not a number"),
+    ("a.vw", "1 | a\n2 |n:w a\n", {}, 2, "'w' is not a number"),
+    ("a.vw", "1 | a\n2 | :3\n", {}, 2, "':3' is a value without a feature"),
+    ("a.vw", "1 | a\n2 | a:inf\n", {}, 2, "NaN or infinite"),
+    ("a.vw", b"1 | a\n\xff | a\n", {}, 2, "not UTF-8"),
+]
+
+
+@pytest.mark.parametrize("name,text,told,line,problem", LINES)
+def test_a_bad_line_is_named(tmp_path, name, text, told, line, problem):
+    path = put(tmp_path, name, text)
+    with pytest.raises(StreamError) as caught:
+        open_stream(path, **told)
+    assert caught.value.line == line and caught.value.source == str(path)
+    assert problem in str(caught.value) and f", line {line}: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+FILES = [
+    ("a.svm", "", {}, "holds no rounds"),
+    ("a.csv", "\n\n", {}, "holds no rounds"),
+    ("a.csv", "u,v,label\n", {}, "holds no rounds"),
+    ("a.vw", "", {}, "holds no rounds"),
+    ("a.parquet", writers.parquet_dense(np.zeros((0, 2)), np.zeros(0)), {}, "holds no rounds"),
+    ("a.npz", writers.npz(X=np.zeros((0, 2)), y=np.zeros(0)), {}, "holds no rounds"),
+    ("a.svm", "1 1:1\n1 2:1\n", {}, "every round has label 1"),
+    ("a.svm", "1\n2\n", {}, "no round has a feature"),
+    ("a.svm", "1 1:1\n", {"classes": [1]}, "at least two different labels"),
+    ("a.svm", "1 1:1\n", {"classes": [1, 2, 2]}, "at least two different labels"),
+    ("a.svm", "1 1:1\n", {"label": "y"}, "svmlight has none"),
+    ("a.txt", "1 1:1\n", {}, "unknown format: say format= one of csv, npz, parquet, svmlight, tsv, vw"),
+    ("a.svm", "1 1:1\n", {"format": "arff"}, "unknown format"),
+    ("a.csv", "1,0.5\n1,0.25\n", {}, "label 0.25 is a number but not a whole one"),
+    ("a.csv", "u,v,label\n1,2,0\n", {"label": "z"}, "label='z' is none of the columns u, v, label"),
+    ("a.csv", "u,v,label\n1,2,0\n", {"label": 3}, "label=3 is none of the columns"),
+    ("a.parquet", b"PAR1 no", {}, "cannot be read as Parquet"),
+    ("a.parquet.gz", b"", {}, "parquet packs itself: unpack the .gz first"),
+    ("a.npz", b"PK no", {}, "cannot be read as .npz"),
+    ("a.npz", writers.npz(Z=np.zeros(2), y=np.arange(2)), {}, "needs arrays X and y, or data"),
+    ("a.npz", writers.npz(X=np.zeros((3, 2)), y=np.arange(2)), {}, "a row for each label"),
+    ("a.npz", writers.npz(X=np.array([["a"], ["b"]]), y=np.arange(2)), {}, "a matrix of numbers"),
+]
+
+
+@pytest.mark.parametrize("name,data,told,problem", FILES)
+def test_a_bad_file_is_named(tmp_path, name, data, told, problem):
+    path = put(tmp_path, name, data)
+    with pytest.raises(InputError) as caught:
+        open_stream(path, **told)
+    assert problem in str(caught.value)
+
+
+def _parquet(**columns):
+    return writers._parquet(columns)
+
+
+PARQUET = [
+    (_parquet(y=[0, None], f=[1.0, 2.0]), "row 2: the label is missing"),
+    (_parquet(y=[0.0, 1.5], f=[1.0, 2.0]), "row 2: label 1.5 is not a whole number"),
+    (_parquet(y=[0, 1], f=[1.0, None]), "row 2: column f has no value"),
+    (_parquet(y=[0, 1], f=[1.0, float("inf")]), "row 2: a feature is NaN or infinite"),
+    (_parquet(y=[0, 1], f=["a", "b"]), "column f holds string, not numbers"),
+    (_parquet(y=[0, 1]), "no column beside the label"),
+    (_parquet(idx=[[1], [2]], val=[[1.0], [1.0]]), "column val holds list<element: double>, not labels"),
+    (_parquet(y=[0, 1], idx=[[1], None]), "row 2: a list is missing"),
+    (_parquet(y=[0, 1], idx=[[1], [2, None]]), "row 2: a list has a gap"),
+    (_parquet(y=[0, 1], idx=[[1], [2, -3]]), "row 2: feature index -3 is negative"),
+    (_parquet(y=[0, 1], idx=[[1], [2, 3]], val=[[1.0], [1.0]]), "row 2: idx and val differ in length"),
+    (_parquet(y=["a", ""], f=[1.0, 2.0]), "row 2: the label is missing"),
+]
+
+
+@pytest.mark.parametrize("data,problem", PARQUET)
+def test_a_bad_parquet_row_is_named(tmp_path, data, problem):
+    with pytest.raises(StreamError) as caught:
+        open_stream(put(tmp_path, "a.parquet", data))
+    assert problem in str(caught.value)
+
+
+def test_a_column_named_idx_may_be_a_plain_feature(tmp_path):
+    stream = open_stream(put(tmp_path, "a.parquet", _parquet(idx=[7, 8], y=[0, 1])))
+    np.testing.assert_array_equal(stream.X, [[7], [8]])
+
+
+def test_a_sparse_matrix_that_is_not_csr(tmp_path):
+    X = sparse.csc_array(np.eye(2))
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "y": np.arange(2)}
+    with pytest.raises(StreamError, match="not CSR"):
+        open_stream(put(tmp_path, "a.npz", writers.npz(format=b"csc", **parts)))
+    with pytest.raises(StreamError, match="do not fit together"):
+        open_stream(put(tmp_path, "b.npz", writers.npz(**{**parts, "indices": np.array([0, 5])})))
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    with pytest.raises(StreamError, match=r"no such file, and the streams made here are digits, synnonsep, synsep"):
+        open_stream(tmp_path / "none.svm")
+    (tmp_path / "folder.svm").mkdir()
+    with pytest.raises(StreamError, match="cannot be read"):
+        open_stream(tmp_path / "folder.svm")
+
+
+@pytest.mark.parametrize("packed", [".gz", ".bz2", ".xz"])
+def test_damaged_compression(tmp_path, packed):
+    path = put(tmp_path, f"a.svm{packed}", "0 1:1\n1 2:1\n" * 1000)
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(StreamError, match="compressed data is damaged"):
+        open_stream(path)
+    path.write_bytes(b"0 1:1\n")
+    with pytest.raises(StreamError, match=r"damaged|cannot be read"):
+        open_stream(path)
+
+
+def test_damage_on_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"0 1:1\n" * 100)[:-9])))
+    with pytest.raises(StreamError, match="standard input: the compressed data is damaged"):
+        open_stream("-")
+
+
+def test_arrays_are_checked_at_the_door():
+    good = np.eye(3)
+    bad = good.copy()
+    bad[2, 1] = np.nan
+    for X, y, problem in [
+        (bad, [0, 1, 2], r"X\[2\]: a feature is NaN"),
+        (sparse.csr_matrix(bad), [0, 1, 2], r"X\[2\]: a feature is NaN"),
+        (good, [0, 1], "a row for each label"),
+        (good[0], [0, 1, 2], "a row for each label"),
+        (good, [0, 1, 0.5], r"X\[2\]: label 0.5"),
+        (good, [0, 1, np.nan], r"X\[2\]: label nan"),
+        (good, ["a", "b", None], r"X\[2\]: the label is missing"),
+        (good, [1, 1, 1], "two classes"),
+        ([["a"], ["b"]], [0, 1], "a matrix of numbers"),
+        (np.array([["a"], [1]], dtype=object), [0, 1], "a matrix of numbers"),
+        (np.eye(2) * 1j, [0, 1], "a matrix of numbers"),
+        (sparse.eye_array(2) * 1j, [0, 1], "a matrix of numbers"),
+        (np.zeros((2, 0)), [0, 1], "at least one column"),
+    ]:
+        with pytest.raises(InputError, match=problem):
+            Stream.from_arrays(X, y)
+
+
+def test_every_format_has_an_extension():
+    for form in FORMATS.values():
+        assert form.extensions and all(extension.startswith(".") for extension in form.extensions)

@@ -1,0 +1,115 @@
+"""Whatever users can name is in the docs, and every example there runs."""
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import gaptron
+import gaptron.streams
+from gaptron.algorithms import NAMES, load
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+EXAMPLES = [
+    path
+    for path in [*sorted(DOCS.glob("*.md")), *ROOT.glob("README.md")]
+    if "\n```python\n" in path.read_text(encoding="utf-8")
+]
+
+
+def _hooks() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gaptron_docs_hooks", DOCS / "hooks.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+HOOKS = _hooks()
+MADE: dict[str, str] = HOOKS.pages()
+WRITTEN = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+ALL = "\n".join([*WRITTEN.values(), *MADE.values()])
+
+
+def test_the_files_are_utf_8_and_name_no_machine() -> None:
+    for name, text in {**WRITTEN, **MADE}.items():
+        assert not re.search(r"/(work|root|home|tmp)/", text), name
+
+
+@pytest.mark.parametrize("module", [gaptron, gaptron.streams], ids=lambda module: module.__name__)
+def test_every_public_name_has_its_entry(module: ModuleType) -> None:
+    headings = set(re.findall(r"^### (\w+)$", MADE["api.md"], re.M))
+    assert not set(module.__all__) - headings
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert inspect.getdoc(thing), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_algorithm_and_setting_has_its_page(name: str) -> None:
+    page = MADE[f"algorithms/{name}.md"]
+    file = load(name)
+    assert f"[{name}]({name}.md)" in MADE["algorithms/index.md"]
+    settings = list(inspect.signature(file.recommend).parameters)[1:]
+    for setting in settings:
+        (row,) = re.findall(rf"^\| `{setting}` \|(.*)\|$", page, re.M)
+        assert not row.strip().endswith("–"), f"{name}: {setting} says nothing of its meaning"
+    for note in file.NOTES:
+        assert f"| `{note}` |" in page
+    assert "## Bound" in page
+
+
+def test_the_made_pages_are_those_of_the_names() -> None:
+    pages = {Path(path).stem for path in MADE if path.startswith("algorithms/")} - {"index"}
+    assert pages == set(NAMES)
+
+
+def test_every_command_and_option_is_on_the_page() -> None:
+    typer = pytest.importorskip("typer")
+    cli = pytest.importorskip("gaptron.cli")
+    page = WRITTEN["cli.md"]
+    missing = []
+    for name, command in typer.main.get_command(cli.app).commands.items():
+        (section,) = re.findall(rf"^## gaptron {name}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
+        for parameter in command.params:
+            for word in (*parameter.opts, *parameter.secondary_opts):
+                if word.startswith("-") and not re.search(rf"`{word}[ `]", section) and word not in ("-h", "--help"):
+                    missing.append(f"{name} {word}")
+        known = {word for p in command.params for word in (*p.opts, *p.secondary_opts)} | {"--help"}
+        written = set(re.findall(r"^\| `(--[\w-]+)", section, re.M))
+        missing += [f"{name} {word} is written but gone" for word in written - known]
+    assert not missing
+
+
+def test_the_errata_are_complete_and_each_is_tested() -> None:
+    numbers = re.findall(r"^\| E(\d+) \|", WRITTEN["errata.md"], re.M)
+    assert numbers == [str(n) for n in range(1, 17)]
+    if not HOOKS.errata_tests():
+        pytest.skip("tests/theory/test_errata.py is not there")
+    shown = HOOKS.with_test_names(WRITTEN["errata.md"])
+    assert not re.findall(r"test_e\d\d_\*", shown), "an erratum without a test"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__example__"}
+    for number, block in enumerate(blocks, 1):
+        exec(compile(block, f"{path.name}, example {number}", "exec"), names)
+
+
+def test_internal_links_lead_somewhere() -> None:
+    pages = set(WRITTEN) | set(MADE)
+    for name, text in {**WRITTEN, **MADE}.items():
+        for target in re.findall(r"\]\(([^)#:]+\.md)", text):
+            here = Path(name).parent / target
+            parts: list[str] = []
+            for part in here.parts:
+                parts = parts[:-1] if part == ".." else [*parts, part]
+            assert "/".join(parts) in pages or name == "changelog.md", f"{name} → {target}"
