@@ -213,7 +213,7 @@ def algorithm_page(algorithm: Algorithm) -> str:
     title, _, rest = algorithm.docstring.partition("\n")
     parts = [f"# {algorithm.name}\n", f"**{prose(title)}**\n", body(rest)]
     facts = [[word, cell(algorithm.card[key])] for key, word in CARD_WORDS.items() if algorithm.card.get(key)]
-    parts += ["## At a glance\n", table(["", ""], facts)]
+    parts += ["## At a glance\n", table(["Name", f"`{algorithm.name}`"], facts)]
     parts.append("## Settings\n")
     if algorithm.settings:
         parts.append(f'Pass them by name: `Learner("{algorithm.name}", ..., {algorithm.settings[0].name}=...)`.\n')
@@ -224,7 +224,9 @@ def algorithm_page(algorithm: Algorithm) -> str:
     if algorithm.theory.get("recommend"):
         parts.append("Defaults: " + body(algorithm.theory["recommend"]))
     if algorithm.fixed:
-        named = "; ".join(f"`{field.name}`" + (f" ({prose(field.meaning)})" if field.meaning else "") for field in algorithm.fixed)
+        named = "; ".join(
+            f"`{field.name}`" + (f" ({prose(field.meaning)})" if field.meaning else "") for field in algorithm.fixed
+        )
         parts.append(f"Filled in by the learner, from the problem: {named}.\n")
     if algorithm.theory.get("bound"):
         parts += ["## Bound\n", body(algorithm.theory["bound"])]
@@ -280,6 +282,8 @@ def _entry(module: str, name: str) -> str:
         parts += _class(name, thing)
     elif callable(thing):
         parts += [_code(f"{name}{_signature(thing)}"), body(inspect.getdoc(thing) or "")]
+    elif isinstance(thing, dict):
+        parts.append("A dictionary with the keys " + ", ".join(f"`{key}`" for key in thing) + ".\n")
     else:
         parts.append(f"`{name} = {thing!r}`\n")
     return "\n".join(parts)
@@ -295,8 +299,9 @@ def _class(name: str, kind: type) -> list[str]:
         bases = ", ".join(base.__name__ for base in kind.__bases__)
         return [*parts, f"Bases: {bases}.\n"]
     if fields:
-        rows = [[f"`{field.name}`", f"`{cell_code(field.kind)}`", cell(field.meaning)] for field in fields]
-        parts.append(table(["field", "type", "meaning"], rows))
+        rows = [[f"`{field.name}`", f"`{field.kind}`", cell(field.meaning)] for field in fields]
+        wide = 3 if any(field.meaning for field in fields) else 2
+        parts.append(table(["field", "type", "meaning"][:wide], [row[:wide] for row in rows]))
     properties, methods = [], []
     own = {field.name for field in fields}
     for member, value in vars(kind).items():
@@ -324,15 +329,10 @@ def _class_fields(kind: type) -> list[Field]:
     return []
 
 
-def cell_code(text: str) -> str:
-    """Code for a table's cell."""
-    return text.replace("|", r"\|")
-
-
 def _signature(thing: Any) -> str:
     signature = inspect.signature(thing)
     parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
-    shown = []
+    shown: list[str] = []
     for p in parameters:
         text = str(p).replace("typing.", "").replace("collections.abc.", "").replace("numpy.", "np.")
         text = re.sub(r"\bgaptron(?:\.\w+)+\.", "", text)

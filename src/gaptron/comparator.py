@@ -100,6 +100,12 @@ class _Task:
                 inside, high = U, middle
         return inside
 
+    def _means(self) -> Matrix:
+        chosen = np.zeros((len(self.y), self.K))
+        chosen[np.arange(len(self.y)), self.y] = 1.0
+        U = np.asarray(self.X.T @ (chosen - chosen.mean(axis=0))).T
+        return np.asarray(U / max(float(np.linalg.norm(U)), 1e-300))
+
     def solve(self, c: float, start: Matrix | None = None) -> Matrix:
         if self.loss is Loss.HINGE and len(np.unique(self.y)) > 1:
             return _crammer_singer(self.X, self.y, self.K, c)
@@ -113,7 +119,8 @@ class _Task:
             G = np.asarray(self.X.T @ C).T + 2 * c * U
             return float(value.sum() + c * np.sum(U * U)), np.ascontiguousarray(G).ravel()
 
-        first = np.zeros(shape) if start is None else start
+        # Not from 0, where the hinges have a kink a smooth solver cannot leave, but a little towards the class means.
+        first = self._means() / 100 if start is None else start
         # A bound needs no more than four digits, and any U certifies one.
         found = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-5})
         return np.asarray(found.x).reshape(shape)

@@ -1,5 +1,6 @@
 """Learner: an algorithm, its settings, its state and its randomness, as one object a user holds."""
 
+import functools
 import importlib
 import inspect
 import math
@@ -18,6 +19,7 @@ from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from gaptron.trace import Trace
 from gaptron.types import (
     UNKNOWN,
+    Certificate,
     Comparator,
     Feedback,
     Loss,
@@ -118,7 +120,7 @@ class Learner:
         self._sparse = False
         self._rng = np.random.default_rng(seed)
         self._decided = self._learned = 0
-        self._in_order = True
+        self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
         self._longest = 0.0
         self._promised = norm is not None
         try:
@@ -153,11 +155,9 @@ class Learner:
     @property
     def weights(self) -> Matrix:
         """The weights, K × d."""
-        kernels = _workshop()
         if self._state is None:
             return np.zeros((self._problem.n_classes, self._problem.n_features))
-        W: Matrix = np.array(kernels.rows.by_label(self._file.weights(self._state), self._sparse))
-        return W
+        return np.array(self._file.weights(self._state, self._sparse))
 
     def __repr__(self) -> str:
         return (
@@ -171,7 +171,6 @@ class Learner:
     def decide(self, x: Any) -> Decision:
         """Draw a label for the row x (a 1-D array or a 1 × d sparse matrix)."""
         row, width = as_row(x)
-        play = _workshop().play
         square = math.sqrt(_sqnorm(row))
         if not math.isfinite(square):
             raise InputError("x holds NaN or infinity, or numbers too large to square")
@@ -179,8 +178,9 @@ class Learner:
         self._begin(width, isinstance(row, SparseRow), None)
         row = row_like(row, self._sparse, width)
         sheet = self._sheet()
-        code = play.decide_once(self._settings, self._state, row, sheet, self._rng.random())
+        code = _loop().decide_once(self._settings, self._state, row, sheet, self._rng.random())
         self._longest = max(self._longest, square)
+        self._late = max(self._late, self._decided - self._learned)
         self._decided += 1
         label = self._classes.labels[code]
         return Decision(label, float(sheet.p[code]), sheet.p, self._decided, code, row, sheet, self, [False])
@@ -189,18 +189,17 @@ class Learner:
         """Answer a decision: with the right `label` (full information) or whether it was `correct` (bandit).
 
         Answers may come late and in any order: each is learned from with the scores and probabilities of its
-        own decision. The theorems assume no delay, so a late answer ends `bound`.
+        own decision. Most theorems assume no delay, and then a late answer ends `bound`.
         """
         if decision._owner is not self:
             raise DecisionError("this decision was made by another learner")
         if decision._answered[0]:
             raise DecisionError(f"the decision of round {decision.round} has been answered already")
         truth = self._answer(decision, label, correct)
-        play = _workshop().play
-        play.learn_once(self._settings, self._state, decision._x, decision._sheet, decision._code, truth)
+        _loop().learn_once(self._settings, self._state, decision._x, decision._sheet, decision._code, truth)
         decision._answered[0] = True
         self._learned += 1
-        self._in_order &= decision.round == self._learned == self._decided
+        self._late = max(self._late, self._decided - decision.round)
 
     def _answer(self, decision: Decision, label: Any, correct: bool | None) -> int:
         if self._problem.feedback is Feedback.FULL:
@@ -229,7 +228,8 @@ class Learner:
         longest = self._longest_row(rows)
         self._check(width, longest, "X")
         self._begin(width, isinstance(rows, Sparse), longest)
-        kernels = _workshop()
+        loop = _loop()
+        self._late = max(self._late, self._decided - self._learned)
         sheet, names = self._sheet(), self._file.NOTES
         codes, top = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
         chances, notes = np.empty(T), np.empty((T, len(names)))
@@ -238,14 +238,13 @@ class Learner:
             step = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
         for start in range(0, T, step):
             part = slice(start, min(start + step, T))
-            out = kernels.play.Record(codes[part], top[part], chances[part], notes[part])
+            out = loop.Record(codes[part], top[part], chances[part], notes[part])
             Xs = block(rows, part.start, part.stop, self._sparse, width)
             u = self._rng.random(part.stop - start)
             feedback = int(self._problem.feedback)
-            kernels.play.play(self._settings, self._state, Xs, truth[part], u, feedback, sheet, out)
+            loop.play(self._settings, self._state, Xs, truth[part], u, feedback, sheet, out)
             self._decided += part.stop - start
             self._learned += part.stop - start
-            self._in_order &= self._decided == self._learned
             if progress is not None:
                 progress(part.stop - start)
         self._longest = max(self._longest, longest)
@@ -273,12 +272,12 @@ class Learner:
         state = self._state
         if state is None:
             state = self._file.init(self._settings, self._problem._replace(n_features=width), False)
-        play, sheet = _workshop().play, self._sheet()
+        loop, sheet = _loop(), self._sheet()
         step = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
         for start in range(0, T, step):
             stop = min(start + step, T)
             Xs = block(rows, start, stop, self._sparse, width)
-            play.look(self._settings, state, Xs, sheet, Z[start:stop], P[start:stop])
+            loop.look(self._settings, state, Xs, sheet, Z[start:stop], P[start:stop])
         return Z, P
 
     # --- theory ---------------------------------------------------------------------------------------------
@@ -295,19 +294,29 @@ class Learner:
             raise NoBoundError("nothing was played yet")
         if len(truth) != self.rounds:
             raise NoBoundError(f"the learner has played {self.rounds} rounds, but this stream has {len(truth)}")
-        if not self._in_order:
-            raise NoBoundError("a decision was left open or answered late, and the theorem assumes no delay")
+        if self._decided != self._learned:
+            raise NoBoundError(f"{self._decided - self._learned} decisions have not been answered")
+        allowed = getattr(self._settings, "delay", 0)
+        if self._late > allowed:
+            raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
         if width != self._problem.n_features:
             raise InputError(f"X has {width} columns; the learner knows {self._problem.n_features} features")
         problem = self._problem
         if problem.norm is None:
             problem = problem._replace(norm=self._longest)
         silent = None
-        if trace is not None and hasattr(self._file, "excused"):
+        if trace is not None and trace.rounds != len(truth):
+            raise InputError(f"the trace has {trace.rounds} rounds, the stream {len(truth)}")
+        # Under bandit feedback the mask depends on the draws and may not be looked at when U is chosen.
+        if trace is not None and problem.feedback is Feedback.FULL and hasattr(self._file, "excused"):
             silent = self._file.excused(problem, trace.notes, trace.top == trace.truth)
         radius = problem.radius if problem.feedback is Feedback.BANDIT and problem.radius else math.inf
 
+        certificate = self.certificate
+
         def number(comparator: Comparator) -> float:
+            if certificate is not None:
+                return certificate.bound(comparator)
             return float(self._file.bound(problem, self._settings, comparator))
 
         found = compare.best(
@@ -317,6 +326,14 @@ class Learner:
         return Bound(found.bound, found.bound - found.comparator.loss, found.comparator, found.U, theorem)
 
     # --- at the door ----------------------------------------------------------------------------------------
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The bound the run carries with it so far; None where the algorithm has none."""
+        if self._state is None or not hasattr(self._file, "certificate"):
+            return None
+        found: Certificate = self._file.certificate(self._settings, self._state)
+        return found
 
     def _check(self, width: int, longest: float, name: str, promised: bool = True) -> None:
         d, X = self._problem.n_features, self._problem.norm
@@ -334,7 +351,7 @@ class Learner:
     def _longest_row(self, rows: Rows) -> float:
         """The largest ‖x‖, by one pass that also finds what is not a number."""
         squares = np.empty(n_rows(rows))
-        _workshop().play.sqnorms(rows, squares)
+        _loop().sqnorms(rows, squares)
         if not np.isfinite(squares).all():
             at = int(np.flatnonzero(~np.isfinite(squares))[0])
             raise InputError(f"row {at} of X holds NaN or infinity, or numbers too large to square")
@@ -359,14 +376,10 @@ class Learner:
         return Round(np.zeros(K), np.zeros(K), np.zeros(size), np.zeros(len(self._file.NOTES)))
 
 
-class _Workshop(NamedTuple):
-    play: ModuleType
-    rows: ModuleType
-
-
-def _workshop() -> _Workshop:
-    """The compiled verbs, imported at first use so that `import gaptron` stays quick."""
-    return _Workshop(importlib.import_module("gaptron.kernels.play"), importlib.import_module("gaptron.kernels.rows"))
+@functools.cache
+def _loop() -> ModuleType:
+    """The compiled loop, imported at first use so that `import gaptron` stays quick."""
+    return importlib.import_module("gaptron.kernels.play")
 
 
 def _sqnorm(row: Row) -> float:

@@ -58,6 +58,11 @@ class Trace:
         return float(np.sum(1.0 - self.truth_probability))
 
     @property
+    def variance(self) -> float:
+        """Σ p_t(y_t)(1 - p_t(y_t)): how much luck the draws had to hand out."""
+        return float(np.sum(self.truth_probability * (1.0 - self.truth_probability)))
+
+    @property
     def top_mistakes(self) -> int:
         """How many mistakes the top label would have made, on the rounds as they were played."""
         return int(np.count_nonzero(self.top != self.truth))

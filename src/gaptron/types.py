@@ -102,6 +102,24 @@ class Comparator(NamedTuple):
     rounds: int  # T
 
 
+class Certificate(NamedTuple):
+    """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r, C_T(U) = ‖U‖²X²/(2ε) + Λ."""
+
+    level: float  # Λ, the sum of the rounds' surrogate gaps λ
+    step: float  # ε = ηX² of the last round
+    norm: float  # X, the longest row so far
+    risk: float  # r
+    in_expectation: bool  # bandit: the bound is on the mean, for U fixed before the draws
+
+    def cost(self, norm: float) -> float:
+        """C_T(U) for ‖U‖ = norm."""
+        return (norm * self.norm) ** 2 / (2 * self.step) + self.level
+
+    def bound(self, comparator: Comparator) -> float:
+        """What this U proves about the expected mistakes."""
+        return (comparator.loss + self.cost(comparator.norm)) / self.risk
+
+
 class Card(NamedTuple):
     """What the overview table says of an algorithm."""
 

@@ -5,6 +5,7 @@ import io
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -131,6 +132,12 @@ def test_a_column_named_idx_may_be_a_plain_feature(tmp_path):
     np.testing.assert_array_equal(stream.X, [[7], [8]])
 
 
+def test_labels_may_be_categories(tmp_path):
+    y = pa.array(["b", "a", "b"]).dictionary_encode()
+    stream = open_stream(put(tmp_path, "a.parquet", _parquet(f=[1.0, 2.0, 3.0], y=y)))
+    assert stream.classes == ("a", "b") and stream.y.tolist() == [1, 0, 1]
+
+
 def test_a_sparse_matrix_that_is_not_csr(tmp_path):
     X = sparse.csc_array(np.eye(2))
     parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "y": np.arange(2)}
@@ -143,9 +150,10 @@ def test_a_sparse_matrix_that_is_not_csr(tmp_path):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(StreamError, match=r"no such file, and the streams made here are digits, synnonsep, synsep"):
         open_stream(tmp_path / "none.svm")
-    (tmp_path / "folder.svm").mkdir()
-    with pytest.raises(StreamError, match="cannot be read"):
-        open_stream(tmp_path / "folder.svm")
+    for folder in ("folder.svm", "folder.parquet", "folder.npz"):
+        (tmp_path / folder).mkdir()
+        with pytest.raises(StreamError, match="cannot be read"):
+            open_stream(tmp_path / folder)
 
 
 @pytest.mark.parametrize("packed", [".gz", ".bz2", ".xz"])

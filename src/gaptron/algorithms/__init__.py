@@ -7,6 +7,7 @@ from gaptron.errors import SettingError
 
 NAMES = {
     "banditron": "banditron",
+    "frugal-gaptron": "frugal",
     "gaptron": "gaptron",
     "perceptron": "perceptron",
 }

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add_one, scores, zeros
+from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row
 
@@ -54,9 +54,9 @@ def memo(settings: Banditron, problem: Problem) -> int:
     return 0
 
 
-def weights(state: BanditronState) -> Matrix:
-    """W, in the layout of the rows."""
-    return state.W
+def weights(state: BanditronState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return by_label(state.W, sparse)
 
 
 def recommend(problem: Problem, gamma: float | None = None) -> Banditron:

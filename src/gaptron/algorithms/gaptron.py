@@ -27,7 +27,7 @@ from gaptron.kernels.ball import moved, new_ball, scale
 from gaptron.kernels.jit import jit
 from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, margin, pull
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add, add_one, score_one, scores, sqnorm, zeros
+from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, rival, softmax
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Vector
 
@@ -73,9 +73,9 @@ def memo(settings: Gaptron, problem: Problem) -> int:
     return problem.n_classes if settings.loss == LOGISTIC else 0
 
 
-def weights(state: GaptronState) -> Matrix:
-    """W itself, in the layout of the rows."""
-    return np.asarray(state.W * state.ball[0])
+def weights(state: GaptronState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return np.asarray(by_label(state.W, sparse) * state.ball[0])
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def bound(problem: Problem, settings: Gaptron, comparator: Comparator) -> float:
 
 
 def excused(problem: Problem, notes: Matrix, hit: Flags) -> Flags:
-    """The rounds on which the truncated hinge is zero for every U: y = y* and m* > β (THEORY 1.1)."""
+    """The rounds on which the truncated hinge is zero for every U: y = y* and m* > β."""
     return hit & (notes[:, 0] == 0.0) if problem.loss is Loss.HINGE else np.zeros_like(hit)
 
 

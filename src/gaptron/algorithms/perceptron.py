@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add_one, scores, zeros
+from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, point
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row
 
@@ -40,7 +40,7 @@ UPDATES = ("worst", "uniform", "proportional")
 class Perceptron(NamedTuple):
     """What you may turn. There is no step size: the scale of the weights does not matter."""
 
-    update: int  # who pays for a mistake: 0 worst, 1 uniform, 2 proportional
+    update: int  # who pays for a mistake: worst, uniform or proportional
 
 
 class PerceptronState(NamedTuple):
@@ -59,9 +59,9 @@ def memo(settings: Perceptron, problem: Problem) -> int:
     return 0
 
 
-def weights(state: PerceptronState) -> Matrix:
-    """W, in the layout of the rows."""
-    return state.W
+def weights(state: PerceptronState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return by_label(state.W, sparse)
 
 
 def recommend(problem: Problem, update: str = "worst") -> Perceptron:

@@ -34,7 +34,9 @@ def play(
     seed: Annotated[int, typer.Option(min=0, help="For the learner's draws.", rich_help_panel=LEARN)] = 0,
     format_: Annotated[
         str,
-        typer.Option("--format", help="svmlight, csv, parquet, npz or vw; else by extension.", rich_help_panel=DATA),
+        typer.Option(
+            "--format", help="svmlight, csv, tsv, parquet, npz or vw; else by extension.", rich_help_panel=DATA
+        ),
     ] = "",
     label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
     classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
@@ -69,7 +71,7 @@ def play(
     from gaptron.learner import Learner  # noqa: PLC0415
     from gaptron.streams import Stream, open_stream, prepare  # noqa: PLC0415
 
-    source = open_stream(
+    source: Any = open_stream(
         stream,
         format=format_ or None,
         label=int(label) if label.isdigit() else label or None,

@@ -1,4 +1,4 @@
-"""The surrogate losses of the paper, at label y, as functions of the scores alone (THEORY 1.1).
+"""The surrogate losses of the paper, at label y, as functions of the scores alone.
 
     logistic       ℓ = -log₂ p̃_y                                          c = (p̃ - e_y)/ln 2
     hinge          ℓ = 0 if y = y* and m* > β, else max(1 - m(y), 0)       c = e_k̃ - e_y  where ℓ > 0

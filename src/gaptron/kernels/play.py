@@ -1,7 +1,9 @@
 """The one loop: see x, decide, be shown what the feedback shows, learn.
 
-`decide` and `learn` are verbs whose bodies are chosen by the class name of the settings tuple, because that
-is what the compiler tells such tuples apart by. Each algorithm registers its own two with `algorithm`.
+`decide` writes nothing but the round's sheet, so that looking changes nothing; `commit` then writes what the decision
+alone fixes (most algorithms: nothing), and `learn` what its answer teaches. They are verbs whose bodies are chosen by
+the class name of the settings tuple, because that is what the compiler tells such tuples apart by. Each
+algorithm registers its own with `algorithm`.
 """
 
 from collections.abc import Callable
@@ -28,20 +30,30 @@ class Record(NamedTuple):
 
 
 class Bodies(NamedTuple):
-    """The two halves of an algorithm."""
+    """The parts of an algorithm."""
 
     decide: Callable[..., int]
     learn: Callable[..., None]
+    commit: Callable[..., None]
 
 
 _BODIES: dict[str, Bodies] = {}
 
 
-def algorithm(settings: type, decide: Callable[..., int], learn: Callable[..., None]) -> None:
-    """Tell the loop which decide and learn go with this class of settings."""
+def _nothing(s: Any, state: Any, rd: Round) -> None:
+    pass
+
+
+def algorithm(
+    settings: type,
+    decide: Callable[..., int],
+    learn: Callable[..., None],
+    commit: Callable[..., None] = _nothing,
+) -> None:
+    """Tell the loop which decide, learn and commit go with this class of settings."""
     if settings.__name__ in _BODIES:
         raise RuntimeError(f"two algorithms call their settings {settings.__name__}: one would run the other's code")
-    _BODIES[settings.__name__] = Bodies(decide, learn)
+    _BODIES[settings.__name__] = Bodies(decide, learn, commit)
 
 
 def _decide(s: Any, state: Any, x: Any, rd: Round, u: float) -> int:
@@ -55,6 +67,8 @@ def _learn(s: Any, state: Any, x: Any, rd: Round, label: int, truth: int) -> Non
 decide = by_type(lambda s, *_: _BODIES[class_name(s)].decide, _decide)
 decide.__doc__ = "Fill the round's sheet and return the label drawn with u ∈ [0, 1). Writes nothing but the sheet."
 learn = by_type(lambda s, *_: _BODIES[class_name(s)].learn, _learn)
+commit = by_type(lambda s, *_: _BODIES[class_name(s)].commit, _nothing)
+commit.__doc__ = "Take the decision on a sheet: write what it alone fixes in the state, answered or not."
 learn.__doc__ = "Learn from a round's sheet and what the feedback showed of the truth."
 
 
@@ -70,6 +84,7 @@ def play(s: Any, state: Any, X: Any, y: Integers, u: Vector, feedback: int, rd: 
     for t in range(y.shape[0]):
         x = row(X, t)
         label = decide(s, state, x, rd, u[t])
+        commit(s, state, rd)
         out.label[t] = label
         out.top[t] = best(rd.z)
         out.truth_probability[t] = rd.p[y[t]]
@@ -81,7 +96,9 @@ def play(s: Any, state: Any, X: Any, y: Integers, u: Vector, feedback: int, rd: 
 @jit
 def decide_once(s: Any, state: Any, x: Any, rd: Round, u: float) -> int:
     """One round's first half."""
-    return decide(s, state, x, rd, u)
+    label = decide(s, state, x, rd, u)
+    commit(s, state, rd)
+    return label
 
 
 @jit

@@ -73,10 +73,61 @@ def point(p: Vector, top: int) -> None:
 
 @jit
 def draw(p: Vector, top: int, u: float) -> int:
-    """A label from p by its inverse distribution function at u ∈ [0, 1); what rounding leaves goes to the top."""
+    """A label from p by its inverse distribution function at u ∈ [0, 1); what rounding leaves goes to the top.
+
+    u is one of 2⁵³ steps and is moved to the middle of its step: u = 0 must not pick a label of probability 1e-300.
+    """
+    u += 2.0**-54
     # Counting instead of stopping: a branch the processor cannot foresee costs more than the rest of the sum.
     label, reached = 0, 0.0
     for k in range(p.shape[0]):
         reached += p[k]
         label += reached <= u
     return label if label < p.shape[0] else top
+
+
+@jit
+def root(b: float, c: float) -> float:
+    """The root ρ ≥ 0 of ρ² - bρ - c = 0 for c ≥ 0: the least q with b - q + c/q ≤ 0, without cancellation."""
+    if c == 0.0:
+        return max(b, 0.0)
+    wide = math.sqrt(b * b + 4.0 * c)
+    return (b + wide) / 2.0 if b > 0.0 else 2.0 * c / (wide - b)
+
+
+@jit
+def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float, bool]:
+    """The distribution that gives each label no more than its surrogate gap demands.
+
+    Label y's gap at probability q is b_y - q + c_y/q, so that gap ≤ λ asks for q(y) ≥ ρ_y(λ) = root(b_y - λ, c_y).
+    If the demands at λ = 0 sum to at most 1, they are met and the heir gets what is left. Else λ rises until
+    they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ).
+    Returns the level λ that the gaps of the q really played keep, and whether it had to rise.
+    """
+    K = b.shape[0]
+    S = 0.0
+    for y in range(K):
+        q[y] = root(b[y], c[y])
+        S += q[y]
+    if S <= 1.0:
+        q[heir] += 1.0 - S
+        return 0.0, False
+    level = 0.0
+    for _ in range(100):
+        if S <= 1.0 + 1e-12:
+            break
+        slope = 0.0
+        for y in range(K):
+            if q[y] > 0.0:  # ∂ρ/∂λ = -ρ/√(b² + 4c), and √(b² + 4c) = 2ρ - b
+                slope += q[y] / (2.0 * q[y] - (b[y] - level))
+        level += (S - 1.0) / slope
+        S = 0.0
+        for y in range(K):
+            q[y] = root(b[y] - level, c[y])
+            S += q[y]
+    worst = 0.0  # q = ρ/S leaves gap(y) = λ + (S - 1)(ρ/S + c/ρ), and c/ρ = ρ - b
+    for y in range(K):
+        if q[y] > 0.0:
+            worst = max(worst, q[y] / S + q[y] - (b[y] - level))
+        q[y] /= S
+    return level + max(S - 1.0, 0.0) * worst, True

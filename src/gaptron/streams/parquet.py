@@ -104,8 +104,7 @@ def _lists(column: Any, blame: Blame) -> tuple[Integers, NDArray[Any]]:
     if column.null_count:
         raise blame(_first_null(column), "a list is missing: write an empty one")
     lists = column.combine_chunks()
-    ends = lists.offsets.to_numpy().astype(np.int64)
-    ends -= ends[0]
+    ends = np.concatenate([[0], np.cumsum(lists.value_lengths().to_numpy(), dtype=np.int64)])
     flat = lists.flatten()
     if flat.null_count:
         row = int(np.searchsorted(ends, _first_null(flat), side="right")) - 1

@@ -79,7 +79,7 @@ class Source:
         """What a library that jumps in its file can read."""
         if not self.piped:
             if not os.path.isfile(self.path):
-                raise StreamError(self.name, "there is no such file")
+                raise StreamError(self.name, "cannot be read (it is not a file)")
             yield self.path
             return
         with self.open() as file:

@@ -1,0 +1,288 @@
+"""Frugal Gaptron: explore no more than the proof needs.
+
+This library, docs page "Frugal Gaptron" (2026); it builds on van der Hoeven 2020, Algorithm 1, on the decoders of
+Sakaue et al. 2024 and Shibukawa et al. 2025, and on Gappletron (van der Hoeven et al. 2021).
+Feedback: full, bandit.   Cost: O(dK) a round.   Nothing to know in advance: no horizon, no radius, no norm.
+
+    Λ = 0;  for t = 1, 2, ...
+      1   see x;  X = max ‖x_s‖ so far;  ε = e₀, bandit: min{e₀, σ²/(2Λ)};  η = ε/X²
+          z_k = ⟨W_k, x⟩ with W = -η Σ ĝ;  y* = argmax z
+      2   ask of every label y the least q(y) that keeps its surrogate gap
+              gap(y) = r(1 - q(y)) - ℓ^y + (η/2) E‖ĝ‖²  at most λ
+          λ = 0 if these demands sum to at most 1 (what is left goes to y*), else the least λ that makes them
+      3   play y' ~ q;  Λ ← Λ + λ
+      4   ĝ = c^y ⊗ x                                        bandit: (B + 1[y' = y]/q(y')·(c^{y'} - B)) ⊗ x
+
+Then E[M_T] ≤ (L_T(U) + ‖U‖²/(2η_T) + Λ_T)/r: with full information λ is never above 0 and it holds for all U at
+once on every path; under bandit feedback in expectation, for U fixed before the draws.
+
+The baselines B are p̃ (logistic) and e_y* (hinge, when sure), centred over labels; B = 0 else. Centring moves all
+scores of a round alike and so no prediction: the sums here leave it out and `weights` puts it in.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import SettingError
+from gaptron.kernels.jit import jit
+from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, margin, pull
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add, add_one, by_label, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, draw, least_exploration, rival, softmax
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Certificate,
+    Comparator,
+    Feedback,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Vector,
+)
+
+CARD = Card(
+    paper="this library; builds on van der Hoeven 2020, Sakaue et al. 2024",
+    feedback=(Feedback.FULL, Feedback.BANDIT),
+    losses=(Loss.LOGISTIC, Loss.HINGE, Loss.SMOOTH_HINGE),
+    time="O(dK)",
+    memory="dK",
+    regret_full="O(‖U‖²) logistic, O(K ‖U‖²) hinges",
+    regret_bandit="O(‖U‖² √(KT))",
+)
+TINY = 1e-280  # rows whose ‖x‖² is below this count as zero
+NOTES = ("level", "step", "explored", "solved")  # λ, ε = ηX², 1 - q(y*), whether λ had to rise
+
+
+class Frugal(NamedTuple):
+    """What you may turn."""
+
+    loss: int  # logistic, hinge or smooth hinge
+    scale: float  # σ > 0  bandit: the ‖U‖X that the step is balanced for
+    risk: float  # r ≥ 1  full information: how much more than one mistake a mistake costs in the gap
+    delay: int  # τ ≥ 0  answers that may be missing at any time
+    beta: float  # margin past which the hinge is sure
+    first: float  # e₀     the largest ε = ηX²
+    bandit: bool
+
+
+class FrugalState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix  # -Σ ĝ, not yet times η
+    total: Vector  # X², Λ, ε of the last round
+    r: Vector  # work: coefficients of the update
+    b: Vector  # work: what each label's gap is without its q
+    c: Vector  # work: what it costs to see the label rarely
+
+
+def init(settings: Frugal, problem: Problem, sparse: bool) -> FrugalState:
+    """Line 0: no sums yet."""
+    K = problem.n_classes
+    W = zeros(K, problem.n_features, sparse)
+    return FrugalState(W, np.array([0.0, 0.0, settings.first]), np.zeros(K), np.zeros(K), np.zeros(K))
+
+
+def memo(settings: Frugal, problem: Problem) -> int:
+    """Kept for later: p̃, then X², λ and ε."""
+    return problem.n_classes + 3
+
+
+def weights(state: FrugalState, sparse: bool) -> Matrix:
+    """W of the next round, if its row is no longer than those before: centred over labels, times η."""
+    square, _, step = state.total
+    W = by_label(state.W, sparse)
+    return np.asarray((W - W.mean(axis=0)) * (step / square if square > TINY else 0.0))
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def largest_step(loss: Loss, K: int, risk: float) -> float:
+    """The largest ε = ηX² for which λ = 0 in full information, whatever the scores."""
+    if loss is Loss.LOGISTIC:
+        return 2 * (2 - risk) * LN2**2
+    room = 1 - risk * (K - 1) / K
+    return room if loss is Loss.HINGE else room / 4
+
+
+def recommend(
+    problem: Problem,
+    scale: float = 1.0,
+    risk: float = 1.0,
+    delay: int = 0,
+    beta: float | None = None,
+) -> Frugal:
+    """The largest step that keeps λ = 0 (full information), or a K-th of it at first (bandit). Turn nothing."""
+    K, bandit = problem.n_classes, problem.feedback is Feedback.BANDIT
+    if not (scale > 0.0 and math.isfinite(scale)):
+        raise SettingError(f"scale={scale!r} must be a positive number")
+    if delay != int(delay) or delay < 0:
+        raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
+    top = 2.0 if problem.loss is Loss.LOGISTIC else K / (K - 1)
+    if bandit and risk != 1.0:
+        raise SettingError("risk is for full information: under bandit feedback it must stay 1")
+    if not 1.0 <= risk < top:
+        raise SettingError(f"risk={risk!r} must lie in [1, {top:.6g}) for the {problem.loss.word} loss, K = {K}")
+    low, high = (0.0, 1 - 1 / K) if bandit else (risk / K, risk * (K - 1) / K)
+    if beta is None:
+        beta = high
+    if not low <= beta <= high:
+        raise SettingError(f"beta={beta!r} must lie in [{low:.6g}, {high:.6g}] for K = {K}")
+    first = largest_step(problem.loss, K, risk)
+    first = first / K if bandit else first / (1 + 2 * delay)
+    return Frugal(int(problem.loss), float(scale), float(risk), int(delay), float(beta), first, bandit)
+
+
+def theorem(problem: Problem, settings: Frugal) -> str:
+    """Where the certificate comes from."""
+    late = f", {settings.delay} answers late" if settings.delay else ""
+    return f"certificate of Frugal Gaptron{late}"
+
+
+def certificate(settings: Frugal, state: FrugalState) -> Certificate:
+    """C_T(U) = ‖U‖²X²/(2ε_T) + Λ_T, known from the run itself."""
+    square, level, step = state.total
+    return Certificate(float(level), float(step), math.sqrt(square), settings.risk, settings.bandit)
+
+
+def bound(problem: Problem, settings: Frugal, comparator: Comparator) -> float:
+    """What is known before the run: with full information (L_T(U) + ‖U‖²X²/(2e₀))/r, for every U on every path.
+
+    Under bandit feedback L_T(U) + max{‖U‖²X²/(2e₀), ω²Λ} + Λ, ω = ‖U‖X/σ, with Λ at its largest on any path; in
+    expectation, for U fixed before the draws. The certificate is the smaller number.
+    """
+    (X,) = problem.need("norm")
+    XU = X * comparator.norm
+    if not settings.bandit:
+        return (comparator.loss + XU**2 / (2 * settings.first)) / settings.risk
+    level = largest_level(problem, settings, comparator.rounds)
+    return comparator.loss + max(XU**2 / (2 * settings.first), (XU / settings.scale) ** 2 * level) + level
+
+
+def largest_level(problem: Problem, settings: Frugal, rounds: int) -> float:
+    """Λ_T ≤ σ√(αT) + λ̄ on every path, and for the logistic loss + σ²/(2e₁)."""
+    K, sigma, tau = problem.n_classes, settings.scale, settings.delay
+    if problem.loss is Loss.LOGISTIC:
+        alpha, most, early = 0.43 * (K - 1) + 4.2 * tau, 2.0, sigma**2 / (LN2**2 / K)
+    elif problem.loss is Loss.SMOOTH_HINGE:
+        alpha, most, early = 2 * K + 8 * tau, 1 / (2 * K), 0.0
+    else:
+        sure = settings.beta == 1 - 1 / K
+        alpha = (K / 2 if sure else (K - 1) / settings.beta) + 2 * tau
+        most, early = 1 / (2 * K) if sure else 1 / (settings.beta * K), 0.0
+    most += tau * settings.first * {Loss.LOGISTIC: 4.2, Loss.HINGE: 2.0, Loss.SMOOTH_HINGE: 8.0}[problem.loss]
+    return sigma * math.sqrt(alpha * rounds) + most + early
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def demands_logistic(s: Frugal, z: Vector, p: Vector, top: int, h: float, b: Vector, c: Vector) -> None:
+    """Line 2 for the logistic loss: b and c of every label, from p̃."""
+    rest = softmax(z, top, p)
+    K, square = z.shape[0], 0.0
+    for y in range(K):
+        square += p[y] * p[y]
+    ceiling = z[top] + math.log1p(rest / p[top])  # ln Σ exp z
+    kappa = h / (LN2 * LN2)
+    for y in range(K):
+        loss = (ceiling - z[y]) / LN2
+        own = (1.0 - p[y]) * (1.0 - p[y]) + (square - p[y] * p[y])  # ‖p̃ - e_y‖²
+        if s.bandit:
+            b[y] = 1.0 - loss + kappa * (square - 2.0 * p[y] + 1.0 / K + 2.0 * s.delay * own)
+            c[y] = kappa * (1.0 - 1.0 / K)
+        else:
+            b[y] = 1.0 - (loss - (1.0 + 2.0 * s.delay) * kappa * own) / s.risk
+            c[y] = 0.0
+
+
+@jit
+def demands_hinge(s: Frugal, z: Vector, top: int, h: float, b: Vector, c: Vector) -> None:
+    """Line 2 for the hinges: b and c of every label, from the margins."""
+    K, sure = z.shape[0], s.loss == HINGE and confident(z, top, s.beta)
+    for y in range(K):
+        m = margin(z, top) if y == top else z[y] - z[top]
+        if s.loss == HINGE:
+            loss = 0.0 if sure and y == top else max(1.0 - m, 0.0)
+            square = 2.0 if loss > 0.0 else 0.0  # ‖c^y‖²
+        elif m <= 0.0:
+            loss, square = 1.0 - 2.0 * m, 8.0
+        else:
+            loss = max(1.0 - m, 0.0) ** 2
+            square = 8.0 * loss
+        if not s.bandit:
+            b[y] = 1.0 - (loss - (1.0 + 2.0 * s.delay) * h * square) / s.risk
+            c[y] = 0.0
+        elif sure:  # against the baseline e_y* - 1/K
+            b[y] = 1.0 - loss + h * ((1.0 / K - 1.0 if y == top else 1.0 + 1.0 / K) + 2.0 * s.delay * square)
+            c[y] = h * (1.0 - 1.0 / K)
+        else:
+            b[y] = 1.0 - loss + 2.0 * s.delay * h * square
+            c[y] = h * square
+
+
+def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-3."""
+    K = rd.z.shape[0]
+    own = sqnorm(x)
+    square = max(state.total[0], own)
+    step = state.total[2]
+    scores(state.W, x, rd.z)
+    ratio, share = (step / square, own / square) if square > TINY else (0.0, 0.0)
+    for k in range(K):
+        rd.z[k] *= ratio
+    top = best(rd.z)
+    h = step * share / 2.0
+    if s.loss == LOGISTIC:
+        demands_logistic(s, rd.z, rd.memo[:K], top, h, state.b, state.c)
+    else:
+        demands_hinge(s, rd.z, top, h, state.b, state.c)
+    level, solved = least_exploration(state.b, state.c, top, rd.p)
+    level *= s.risk
+    rd.memo[K], rd.memo[K + 1], rd.memo[K + 2] = square, level, step
+    rd.note[0], rd.note[1], rd.note[2], rd.note[3] = level, step, 1.0 - rd.p[top], 1.0 if solved else 0.0
+    return draw(rd.p, top, u)
+
+
+def commit(s: Frugal, state: FrugalState, rd: Round) -> None:
+    """What the decision itself fixes, answered or not: X, Λ, and from them the next ε."""
+    K = rd.z.shape[0]
+    state.total[0] = max(state.total[0], rd.memo[K])
+    state.total[1] += rd.memo[K + 1]
+    if s.bandit and state.total[1] > 0.0:
+        state.total[2] = min(s.first, s.scale * s.scale / (2.0 * state.total[1]))
+
+
+def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 4. Under bandit feedback a wrong guess teaches too, through the baseline."""
+    weight = 1.0  # 1[seen]/q(y'), or 1 when the truth is told
+    if s.bandit:
+        weight = 0.0 if truth == UNKNOWN else 1.0 / rd.p[label]
+    elif truth == UNKNOWN:
+        return
+    if s.loss == LOGISTIC:
+        for k in range(state.r.shape[0]):
+            state.r[k] = -rd.memo[k] / LN2
+        if weight > 0.0:
+            state.r[truth] += weight / LN2
+        add(state.W, x, state.r)
+        return
+    top = best(rd.z)
+    if s.bandit and s.loss == HINGE and confident(rd.z, top, s.beta):
+        add_one(state.W, x, top, -1.0)
+        if weight > 0.0:
+            add_one(state.W, x, truth, weight)
+    elif weight > 0.0:
+        v = weight * pull(s.loss, s.beta, rd.z, truth)
+        if v != 0.0:
+            add_one(state.W, x, rival(rd.z, truth), -v)
+            add_one(state.W, x, truth, v)
+
+
+algorithm(Frugal, decide, learn, commit)

@@ -1,0 +1,172 @@
+"""The command line, through its front door."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
+
+from gaptron import Learner
+from gaptron.algorithms import NAMES
+from gaptron.cli import app
+from gaptron.report.paper import surrogate_gap
+from gaptron.streams import synsep
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def fail(*words: str, stdin: str = "") -> str:
+    """What a user sees of a mistake: one line, exit code 2, no traceback."""
+    code = "from gaptron.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, input=stdin)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def account(*words: str) -> dict[str, object]:
+    return json.loads(run("play", *words, "--json"))
+
+
+def test_help_does_not_import_the_compiler():
+    code = (
+        "import sys\nfrom gaptron.cli import main\nsys.argv = ['gaptron', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "assert 'numba' not in sys.modules and 'matplotlib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_play_says_what_the_learner_says():
+    stream = synsep(2000, seed=1)
+    learner = Learner("gaptron", n_classes=9, loss="hinge", seed=5, horizon=2000)
+    trace = learner.play(stream.X, stream.y)
+    said = account("synsep:rounds=2000,seed=1", "--loss", "hinge", "--seed", "5")
+    assert said["mistakes"] == trace.mistakes
+    assert said["expected_mistakes"] == trace.expected_mistakes
+    assert said["top_mistakes"] == trace.top_mistakes
+    bound = learner.bound(stream.X, stream.y, trace)
+    assert said["bound"]["value"] == pytest.approx(bound.value, rel=1e-6)
+    assert said["bound"]["used"] == pytest.approx(trace.expected_mistakes / bound.value, rel=1e-6)
+    assert said["settings"]["eta"] == learner.settings.eta
+
+
+def test_the_summary_names_every_number():
+    text = run("play", "synsep:rounds=500")
+    for word in ("500 rounds", "mistakes", "expected mistakes", "top label", "bound", "Theorem 1", "eta=", "rounds/s"):
+        assert word in text
+
+
+def test_progress_prints_a_line_at_each_doubling_and_changes_nothing():
+    lines = run("play", "synsep:rounds=1000", "--progress", "--no-bound").splitlines()
+    rounds = [int(line.split()[0].replace(",", "")) for line in lines[1:12]]
+    assert rounds == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000]
+    total = json.loads(run("play", "synsep:rounds=1000", "--json"))["mistakes"]
+    assert float(lines[11].split()[1]) == pytest.approx(total / 1000)
+
+
+def test_recent_is_the_error_since_the_last_line():
+    lines = run("play", "synnonsep:rounds=64", "-P", "-a", "perceptron", "--no-bound").splitlines()[1:8]
+    rounds = np.array([float(line.split()[0]) for line in lines])
+    average, recent = (np.array([float(line.split()[i]) for line in lines]) for i in (1, 2))
+    mistakes = average * rounds
+    assert np.diff(mistakes) / np.diff(rounds) == pytest.approx(recent[1:], abs=1e-3)
+
+
+def test_a_file_in_chunks_is_the_file(tmp_path: Path):
+    stream = synsep(700, seed=3)
+    path = tmp_path / "a.svm"
+    dump_svmlight_file(stream.X, stream.y, str(path), zero_based=False)
+    whole = account(str(path), "--unit-norm")
+    parts = account(str(path), "--unit-norm", "--chunk", "64")
+    assert whole["mistakes"] == parts["mistakes"]
+    assert parts["expected_mistakes"] == pytest.approx(whole["expected_mistakes"])
+    assert parts["bound"] is None and "--chunk" in parts["why_no_bound"]
+    assert "unit norm" in whole["prepared"]
+
+
+def test_preparation_is_named_in_the_summary(tmp_path: Path):
+    text = run("play", "digits", "--standardize", "--constant", "--unit-norm", "--shuffle", "3", "--limit", "300")
+    for word in ("300 rounds", "65 features", "constant", "unit norm", "seed 3"):
+        assert word in text
+
+
+def test_an_overridden_setting_ends_the_bound_and_says_why():
+    said = account("synsep:rounds=300", "--set", "eta=0.5")
+    assert said["settings"]["eta"] == 0.5
+    assert said["bound"] is None and "eta" in said["why_no_bound"]
+
+
+def test_bandit_only_algorithms_need_no_feedback_word():
+    assert account("synsep:rounds=300", "-a", "banditron")["feedback"] == "bandit"
+
+
+def test_a_bound_above_the_rounds_is_not_sold_as_one():
+    assert "says nothing yet" in run("play", "synsep:rounds=300", "--feedback", "bandit", "--radius", "10")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nosuchfile.svm"], "nosuchfile.svm"),
+        (["synsep", "-a", "nosuch"], "unknown algorithm"),
+        (["synsep", "--set", "eta"], "NAME=VALUE"),
+        (["synsep", "--set", "speed=1"], "no setting 'speed'"),
+        (["synsep", "--loss", "squared"], "unknown loss"),
+        (["synsep:rounds=50", "--feedback", "bandit"], "radius"),
+        (["synsep:rounds=50", "-a", "perceptron", "--feedback", "bandit"], "perceptron takes feedback full"),
+        (["synsep:rounds=50", "--norm", "1"], "above the norm"),
+    ],
+)
+def test_a_mistake_gets_one_clear_line(words: list[str], message: str):
+    text = fail("play", *words)
+    assert message in text
+    assert text.startswith("gaptron: ") and text.count("\n") == 1
+
+
+def test_a_malformed_line_is_named(tmp_path: Path):
+    path = tmp_path / "bad.svm"
+    path.write_text("1 1:0.5 2:1\n2 1:0.1\n1 1:oops\n")
+    assert "line 3" in fail("play", str(path))
+
+
+def test_standard_input_in_chunks():
+    code = "from gaptron.cli import main; main()"
+    words = ["play", "-", "--classes", "1,2", "--features", "3", "--chunk", "2", "--norm", "2", "--json"]
+    text = "1 1:1\n2 2:1\n1 1:1 3:0.5\n2 2:1\n2 2:0.5\n"
+    done = subprocess.run([sys.executable, "-c", code, *words], input=text, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["rounds"] == 5
+
+
+def test_chunks_without_a_norm_say_what_to_do(tmp_path: Path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:0.5\n2 1:0.1\n")
+    assert "--unit-norm" in fail("play", str(path), "--chunk", "1")
+
+
+def test_algorithms_lists_them_all():
+    text = run("algorithms")
+    assert all(name in text for name in NAMES)
+
+
+def test_paper_prints_its_tables_and_draws_its_figure(tmp_path: Path):
+    path = tmp_path / "one.svg"
+    text = run("paper", "--figure", str(path), "--classes", "4")
+    assert path.read_text().lstrip().startswith("<?xml")
+    assert "Theorem 6" in text and "K = 4" in text
+
+
+def test_figure_1_shows_what_the_paper_says():
+    z = np.linspace(-1, 1.2, 2201)
+    plain, mapped, loss = surrogate_gap(z)
+    above = z[plain > loss + 1e-12]
+    assert above.min() == pytest.approx(-0.125, abs=2e-3) and above.max() == pytest.approx(0.0, abs=2e-3)
+    assert (mapped <= loss + 1e-12).all()
