@@ -27,6 +27,10 @@ ENTRANTS = [
     ("gaptron smooth hinge", {"algorithm": "gaptron", "loss": "smooth-hinge"}),
     ("gaptron bandit logistic", {"algorithm": "gaptron", "loss": "logistic", "feedback": "bandit"}),
     ("gaptron bandit hinge", {"algorithm": "gaptron", "loss": "hinge", "feedback": "bandit"}),
+    ("frugal logistic", {"algorithm": "frugal-gaptron", "loss": "logistic"}),
+    ("frugal hinge", {"algorithm": "frugal-gaptron", "loss": "hinge"}),
+    ("frugal bandit logistic", {"algorithm": "frugal-gaptron", "loss": "logistic", "feedback": "bandit"}),
+    ("frugal bandit hinge", {"algorithm": "frugal-gaptron", "loss": "hinge", "feedback": "bandit"}),
     ("perceptron", {"algorithm": "perceptron"}),
     ("banditron", {"algorithm": "banditron", "feedback": "bandit"}),
 ]

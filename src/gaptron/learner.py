@@ -81,7 +81,7 @@ class Learner:
 
     def __init__(
         self,
-        algorithm: str = "gaptron",
+        algorithm: str = "frugal-gaptron",
         *,
         n_classes: int | None = None,
         classes: Iterable[Any] | None = None,

@@ -1,7 +1,8 @@
 """From expected mistakes to mistakes: what the luck of the draws can add, with probability 1 - δ.
 
-With full information A_T = Σ(1 - p_t(y_t)) and V_T = Σ p_t(y_t)(1 - p_t(y_t)) are known (`expected_mistakes` and `variance`
-of a trace), and M_T - A_T is a martingale with increments in [-1, 1] and variance V_T. V_T, not A_T, measures the luck.
+With full information A_T = Σ(1 - p_t(y_t)) and V_T = Σ p_t(y_t)(1 - p_t(y_t)) are known (`expected_mistakes` and
+`variance` of a trace), and M_T - A_T is a martingale with increments in [-1, 1] and variance V_T. V_T, not A_T,
+measures the luck.
 """
 
 import math
@@ -13,9 +14,9 @@ from gaptron.types import Certificate, Comparator
 def any_time(expected: float, variance: float, delta: float) -> float:
     """M_T stays below this for every T at once, against any adversary, with probability 1 - δ.
 
-    Bennett's supermartingale exp(sN - (eˢ - s - 1)V), N = M_T - A_T, mixed over θ = eˢ with θ - 1 ~ Exp(1), has a closed
-    form; Ville's inequality bounds it by 1/δ for ever. With v = 1 + V and Q the regularised upper incomplete gamma
-    function: v + ln Γ(N + v) + ln Q(N + v, v) - (N + v) ln v ≤ ln 1/δ, solved for N.
+    Bennett's supermartingale exp(sN - (eˢ - s - 1)V), N = M_T - A_T, mixed over θ = eˢ with θ - 1 ~ Exp(1), has a
+    closed form; Ville's inequality bounds it by 1/δ for ever. With v = 1 + V and Q the regularised upper incomplete
+    gamma function: v + ln Γ(N + v) + ln Q(N + v, v) - (N + v) ln v ≤ ln 1/δ, solved for N.
     """
     from scipy.optimize import brentq  # noqa: PLC0415
     from scipy.special import gammaincc, gammaln  # noqa: PLC0415

@@ -128,10 +128,10 @@ def recommend(
         raise SettingError("risk is for full information: under bandit feedback it must stay 1")
     if not 1.0 <= risk < top:
         raise SettingError(f"risk={risk!r} must lie in [1, {top:.6g}) for the {problem.loss.word} loss, K = {K}")
-    low, high = (0.0, 1 - 1 / K) if bandit else (risk / K, risk * (K - 1) / K)
-    if beta is None:
-        beta = high
-    if not low <= beta <= high:
+    low, high = 0.0 if bandit else risk / K, risk * (K - 1) / K
+    if beta is None:  # any β in the range is proved; with full information 2/K made the fewest mistakes on 31 data sets
+        beta = high if bandit else min(2 * risk / K, high)
+    if not low * (1 - 1e-12) <= beta <= high * (1 + 1e-12):
         raise SettingError(f"beta={beta!r} must lie in [{low:.6g}, {high:.6g}] for K = {K}")
     first = largest_step(problem.loss, K, risk)
     first = first / K if bandit else first / (1 + 2 * delay)
@@ -172,7 +172,7 @@ def largest_level(problem: Problem, settings: Frugal, rounds: int) -> float:
     elif problem.loss is Loss.SMOOTH_HINGE:
         alpha, most, early = 2 * K + 8 * tau, 1 / (2 * K), 0.0
     else:
-        sure = settings.beta == 1 - 1 / K
+        sure = settings.beta > 1 - 1 / K - 1e-9
         alpha = (K / 2 if sure else (K - 1) / settings.beta) + 2 * tau
         most, early = 1 / (2 * K) if sure else 1 / (settings.beta * K), 0.0
     most += tau * settings.first * {Loss.LOGISTIC: 4.2, Loss.HINGE: 2.0, Loss.SMOOTH_HINGE: 8.0}[problem.loss]

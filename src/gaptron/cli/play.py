@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from gaptron.trace import Tally, Trace
 
 Piece = tuple[Any, Any]
+DELTA = 0.05
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
 
 
 def play(
     stream: Annotated[str, typer.Argument(help="A file, - for standard input, or synsep, synnonsep, digits.")],
-    algorithm: Annotated[str, typer.Option("--algorithm", "-a", rich_help_panel=LEARN)] = "gaptron",
+    algorithm: Annotated[str, typer.Option("--algorithm", "-a", rich_help_panel=LEARN)] = "frugal-gaptron",
     feedback: Annotated[str, typer.Option(help="full or bandit.", rich_help_panel=LEARN)] = "",
     loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
     norm: Annotated[float | None, typer.Option(help="X ≥ ‖x‖; measured in memory.", rich_help_panel=LEARN)] = None,
@@ -185,6 +186,9 @@ def _account(
     no_bound: bool,
 ) -> dict[str, Any]:
     """Everything the summary says, as one object."""
+    from gaptron.luck import any_time  # noqa: PLC0415
+    from gaptron.types import Feedback  # noqa: PLC0415
+
     problem = learner.problem
     settings = learner.settings._asdict()
     if "loss" in settings:
@@ -207,9 +211,19 @@ def _account(
         "expected_mistakes": tally.expected_mistakes,
         "top_mistakes": tally.top_mistakes,
         "rounds_per_second": tally.rounds / seconds if seconds else None,
+        "sure_below": None,
+        "certificate": None,
         "bound": None,
         "why_no_bound": None,
     }
+    if trace is not None and problem.feedback is Feedback.FULL:
+        said["sure_below"] = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
+    if learner.certificate is not None:
+        certificate = learner.certificate
+        said["certificate"] = {"level": certificate.level, "step": certificate.step, "norm": certificate.norm}
+        if trace is not None:
+            said["certificate"]["explored"] = float((trace.codes != trace.top).mean())
+            said["certificate"]["solved"] = float(trace.note("solved").mean())
     if no_bound:
         said["why_no_bound"] = "not asked for (--no-bound)"
     elif trace is None:
@@ -244,6 +258,9 @@ def _summary(said: dict[str, Any]) -> None:
     line("mistakes", said["mistakes"])
     exact = "exact: free of the luck of the draws" if full else "an unbiased estimate of the mean"
     line("expected mistakes", said["expected_mistakes"], exact, 1)
+    if said["sure_below"]:
+        remark = f"with probability {1 - said['sure_below']['delta']:.0%}, at every round, whatever the data did"
+        line("mistakes stay below", said["sure_below"]["mistakes"], remark, 1)
     line("mistakes of the top label", said["top_mistakes"])
     bound = said["bound"]
     if bound is None:
@@ -252,8 +269,16 @@ def _summary(said: dict[str, Any]) -> None:
         line("bound on expected mistakes", bound["value"], f"{bound['used']:.1%} of it used", 1)
         line("  loss of the best U", bound["comparator_loss"], f"‖U‖ = {bound['comparator_norm']:.4g}", 1)
         line("  regret", bound["regret"], bound["theorem"], 1)
+        if not full:
+            typer.echo("  on the mean over the draws, for a U fixed before them")
         if bound["value"] >= T:
             typer.echo("  larger than the number of rounds: it says nothing yet")
+    certificate = said["certificate"]
+    if certificate is not None:
+        text = "certificate: Λ = {level:.4g}, ηX² = {step:.4g}, X = {norm:.4g}"
+        if "explored" in certificate:
+            text += "; {explored:.2%} of rounds explored, {solved:.2%} solved for λ"
+        typer.echo(text.format(**certificate))
     shown = ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in said["settings"].items()

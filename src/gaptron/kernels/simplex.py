@@ -2,7 +2,7 @@
 
 import math
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.jit import jit, jit_reordered
 from gaptron.types import Vector
 
 
@@ -86,29 +86,34 @@ def draw(p: Vector, top: int, u: float) -> int:
     return label if label < p.shape[0] else top
 
 
-@jit
-def root(b: float, c: float) -> float:
-    """The root ρ ≥ 0 of ρ² - bρ - c = 0 for c ≥ 0: the least q with b - q + c/q ≤ 0, without cancellation."""
-    if c == 0.0:
-        return max(b, 0.0)
-    wide = math.sqrt(b * b + 4.0 * c)
-    return (b + wide) / 2.0 if b > 0.0 else 2.0 * c / (wide - b)
+@jit_reordered
+def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
+    """q_y = the root ρ ≥ 0 of ρ² - (b_y - λ)ρ - c_y = 0, c ≥ 0, without cancellation. Returns their sum.
+
+    No branch: so the vector unit takes several labels at once.
+    """
+    for y in range(b.shape[0]):
+        lead = b[y] - level
+        wide = math.sqrt(lead * lead + 4.0 * c[y])
+        up = lead > 0.0
+        q[y] = (lead + wide if up else 4.0 * c[y]) / (2.0 if up else 2.0 * max(wide - lead, 1e-300))
+    total = 0.0
+    for y in range(b.shape[0]):
+        total += q[y]
+    return total
 
 
 @jit
 def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float, bool]:
     """The distribution that gives each label no more than its surrogate gap demands.
 
-    Label y's gap at probability q is b_y - q + c_y/q, so that gap ≤ λ asks for q(y) ≥ ρ_y(λ) = root(b_y - λ, c_y).
-    If the demands at λ = 0 sum to at most 1, they are met and the heir gets what is left. Else λ rises until
-    they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ).
+    Label y's gap at probability q is b_y - q + c_y/q, so that gap ≤ λ asks for q(y) ≥ ρ_y(λ), the root of
+    ρ² - (b_y - λ)ρ - c_y. If the demands at λ = 0 sum to at most 1, they are met and the heir gets what is left. Else λ
+    rises until they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ).
     Returns the level λ that the gaps of the q really played keep, and whether it had to rise.
     """
     K = b.shape[0]
-    S = 0.0
-    for y in range(K):
-        q[y] = root(b[y], c[y])
-        S += q[y]
+    S = roots(b, c, 0.0, q)
     if S <= 1.0:
         q[heir] += 1.0 - S
         return 0.0, False
@@ -121,10 +126,7 @@ def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float
             if q[y] > 0.0:  # ∂ρ/∂λ = -ρ/√(b² + 4c), and √(b² + 4c) = 2ρ - b
                 slope += q[y] / (2.0 * q[y] - (b[y] - level))
         level += (S - 1.0) / slope
-        S = 0.0
-        for y in range(K):
-            q[y] = root(b[y] - level, c[y])
-            S += q[y]
+        S = roots(b, c, level, q)
     worst = 0.0  # q = ρ/S leaves gap(y) = λ + (S - 1)(ρ/S + c/ρ), and c/ρ = ρ - b
     for y in range(K):
         if q[y] > 0.0:

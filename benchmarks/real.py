@@ -1,0 +1,69 @@
+"""Error of one learner after another on real streams, prepared alike: mean over seeds, in per cent.
+
+Dense columns are standardised and sparse counts passed through log1p; then a constant feature, unit norm, and a
+shuffle by the seed. Full information counts expected mistakes, bandit feedback mistakes made. The data are read from
+the folder named by --data (see its INDEX.md); synsep and synnonsep are made here.
+
+    python benchmarks/real.py --data FOLDER [--algorithm frugal-gaptron] [--streams usps,letter] [--seeds 3]
+"""
+
+import argparse
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from gaptron import Learner
+from gaptron.streams import Stream, prepare, synnonsep, synsep
+
+LIMITS = {"mnist": 30_000, "covtype": 100_000, "kdd99_10pct": 50_000}
+STREAMS = (
+    "synsep synnonsep usps pendigits letter satimage shuttle mnist covtype isolet1 segment optdigits news20 "
+    "reuters_r8 reuters_r52 kdd99_10pct"
+).split()
+
+
+def loader(folder: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("load", folder / "load.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stream(name: str, seed: int, data: ModuleType) -> Stream:
+    if name in ("synsep", "synnonsep"):
+        return prepare({"synsep": synsep, "synnonsep": synnonsep}[name](100_000, seed), constant=True, unit_norm=True)
+    X, y, meta = data.load(name)
+    order = np.random.default_rng(seed).permutation(len(y))[: LIMITS.get(name)]
+    dense = meta["kind"] == "dense"
+    made = Stream.from_arrays(X[order], y[order], name=name)
+    return prepare(made, log1p=not dense, standardize=dense, constant=True, unit_norm=True)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--data", type=Path, required=True)
+    arguments.add_argument("--algorithm", default="frugal-gaptron")
+    arguments.add_argument("--streams", default=",".join(STREAMS))
+    arguments.add_argument("--seeds", type=int, default=3)
+    given = arguments.parse_args()
+    data = loader(given.data)
+    columns = [(feedback, loss) for feedback in ("full", "bandit") for loss in ("logistic", "hinge", "smooth-hinge")]
+    print(f"{given.algorithm}, {given.seeds} seeds\n{'stream':<14}" + "".join(f"{f + ' ' + x:>21}" for f, x in columns))
+    for name in given.streams.split(","):
+        errors = np.zeros((given.seeds, len(columns)))
+        for seed in range(given.seeds):
+            made = stream(name, seed, data)
+            for i, (feedback, loss) in enumerate(columns):
+                learner = Learner(given.algorithm, n_classes=made.n_classes, feedback=feedback, loss=loss, seed=seed)
+                trace = learner.play(made.X, made.y)
+                wrong = trace.expected_mistakes if feedback == "full" else trace.mistakes
+                errors[seed, i] = 100 * wrong / trace.rounds
+        mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) if given.seeds > 1 else errors[0] * 0
+        print(f"{name:<14}" + "".join(f"{m:>14.1f} ± {s:<4.1f}" for m, s in zip(mean, spread, strict=True)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

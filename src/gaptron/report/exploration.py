@@ -1,0 +1,67 @@
+"""How much is explored at a given margin: the paper's gap maps and Frugal Gaptron's demands, side by side."""
+
+from pathlib import Path
+
+import numpy as np
+
+from gaptron.algorithms import frugal, gaptron
+from gaptron.report.paper import BLUE, GREEN, VERMILLION
+from gaptron.types import Feedback, Loss, Problem, Round, Vector
+
+FLOOR = -60.0  # a score so low that its label does not matter
+
+
+def explored(name: str, loss: Loss, feedback: Feedback, margins: Vector, n_classes: int) -> Vector:
+    """1 - p(y*) when y* leads one rival by each margin and all others are far behind; ‖x‖ = X, the first step."""
+    file = {"gaptron": gaptron, "frugal-gaptron": frugal}[name]
+    problem = Problem(n_classes, n_classes, feedback, loss, norm=1.0)
+    settings = file.recommend(problem)
+    state = file.init(settings, problem, False)
+    size = file.memo(settings, problem)
+    sheet = Round(np.zeros(n_classes), np.zeros(n_classes), np.zeros(size), np.zeros(len(file.NOTES)))
+    unit = np.zeros(n_classes)
+    unit[0] = 1.0
+    step = settings.first if name == "frugal-gaptron" else 1.0
+    found = np.empty(len(margins))
+    for i, m in enumerate(margins):
+        state.W[:, 0] = FLOOR / step
+        state.W[0, 0], state.W[1, 0] = m / step, 0.0
+        play_once(settings, state, unit, sheet)
+        found[i] = 1.0 - sheet.p[0]
+    return found
+
+
+def play_once(settings: object, state: object, x: Vector, sheet: Round) -> None:
+    """One decision, for its sheet."""
+    from gaptron.kernels.play import look  # noqa: PLC0415
+
+    K = len(sheet.z)
+    look(settings, state, x[None, :], sheet, np.empty((1, K)), np.empty((1, K)))
+
+
+def figure(path: Path, n_classes: int = 10) -> None:
+    """Draw exploration against the margin, a panel a loss."""
+    import matplotlib  # noqa: PLC0415
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    lines = (
+        ("gaptron", Feedback.FULL, "the paper's Gaptron", VERMILLION, "--"),
+        ("frugal-gaptron", Feedback.FULL, "Frugal, full information", BLUE, "-"),
+        ("frugal-gaptron", Feedback.BANDIT, "Frugal, bandit (first step)", GREEN, ":"),
+    )
+    drawing, panels = pyplot.subplots(1, 3, figsize=(10.0, 3.4), sharey=True, layout="constrained")
+    for panel, loss in zip(panels, Loss, strict=True):
+        margins = np.linspace(0.0, 6.0 if loss is Loss.LOGISTIC else 1.25, 300)
+        for name, feedback, label, colour, style in lines:
+            chance = explored(name, loss, feedback, margins, n_classes)
+            panel.plot(margins, chance, color=colour, linestyle=style, linewidth=2.2, label=label)
+        panel.set(title=loss.word.replace("-", " "), xlabel="margin m*", xlim=(0, margins[-1]), ylim=(0, 1))
+        panel.locator_params(axis="x", nbins=4)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("probability of not playing y*")
+    panels[1].legend(frameon=False, fontsize=9)
+    drawing.suptitle(f"How much is explored when one rival is near (K = {n_classes})", fontsize=11)
+    drawing.savefig(path, dpi=160)
+    pyplot.close(drawing)
