@@ -15,6 +15,7 @@ from types import ModuleType
 import numpy as np
 
 from gaptron import Learner
+from gaptron.algorithms import load
 from gaptron.streams import Stream, prepare, synnonsep, synsep
 
 LIMITS = {"mnist": 30_000, "covtype": 100_000, "kdd99_10pct": 50_000}
@@ -47,17 +48,27 @@ def main() -> None:
     arguments.add_argument("--data", type=Path, required=True)
     arguments.add_argument("--algorithm", default="frugal-gaptron")
     arguments.add_argument("--streams", default=",".join(STREAMS))
+    arguments.add_argument("--radius", type=float, default=1.0, help="D, for the learners that need it")
     arguments.add_argument("--seeds", type=int, default=3)
     given = arguments.parse_args()
     data = loader(given.data)
-    columns = [(feedback, loss) for feedback in ("full", "bandit") for loss in ("logistic", "hinge", "smooth-hinge")]
+    card = load(given.algorithm).CARD
+    columns = [(feedback.word, loss.word) for feedback in card.feedback for loss in card.losses]
     print(f"{given.algorithm}, {given.seeds} seeds\n{'stream':<14}" + "".join(f"{f + ' ' + x:>21}" for f, x in columns))
     for name in given.streams.split(","):
         errors = np.zeros((given.seeds, len(columns)))
         for seed in range(given.seeds):
             made = stream(name, seed, data)
             for i, (feedback, loss) in enumerate(columns):
-                learner = Learner(given.algorithm, n_classes=made.n_classes, feedback=feedback, loss=loss, seed=seed)
+                learner = Learner(
+                    given.algorithm,
+                    n_classes=made.n_classes,
+                    feedback=feedback,
+                    loss=loss,
+                    radius=given.radius,
+                    horizon=made.n_rounds,
+                    seed=seed,
+                )
                 trace = learner.play(made.X, made.y)
                 wrong = trace.expected_mistakes if feedback == "full" else trace.mistakes
                 errors[seed, i] = 100 * wrong / trace.rounds
