@@ -16,6 +16,7 @@ from gaptron import comparator as compare
 from gaptron.algorithms import load
 from gaptron.door import Classes, Labels, as_row, as_rows, block, n_rows, row_like
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
+from gaptron.feedback import as_graph
 from gaptron.trace import Trace
 from gaptron.types import (
     UNKNOWN,
@@ -70,7 +71,8 @@ class Learner:
         n_classes: number of labels, which are then 0..K-1; or give `classes`.
         classes: the labels themselves, of any kind.
         n_features: width of the rows; settled by the first ones seen if left out.
-        feedback: "full" (the right label is told) or "bandit" (only whether ours was right).
+        feedback: "full" (the right label is told), "bandit" (only whether ours was right), or a graph: a boolean K × K
+            matrix, or "apple-tasting" or "label-efficient" (playing the row's label shows the column's).
         loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
         norm: a promise that ‖x‖ ≤ norm; the first `play` measures it if left out.
         radius: D, the norm of the rules U we compare with, where the algorithm needs it.
@@ -86,7 +88,7 @@ class Learner:
         n_classes: int | None = None,
         classes: Iterable[Any] | None = None,
         n_features: int | None = None,
-        feedback: str = "full",
+        feedback: Any = "full",
         loss: str | None = None,
         norm: float | None = None,
         radius: float | None = None,
@@ -101,20 +103,23 @@ class Learner:
         self._classes = Classes(range(_whole("n_classes", n_classes)) if classes is None else classes)
         if len(self._classes) < 2:
             raise SettingError(f"there must be at least two classes, not {len(self._classes)}")
+        graph = as_graph(feedback, len(self._classes))
         self._problem = Problem(
             len(self._classes),
             0 if n_features is None else _whole("n_features", n_features),
-            _choose("feedback", feedback, self._file.CARD.feedback, algorithm),
+            _choose("feedback", feedback if graph is None else "graph", self._file.CARD.feedback, algorithm),
             _choose("loss", loss, self._file.CARD.losses, algorithm),
             _positive("norm", norm),
             _positive("radius", radius),
             None if horizon is None else _whole("horizon", horizon),
+            graph,
         )
         known = list(inspect.signature(self._file.recommend).parameters)[1:]
         for name in settings:
             if name not in known:
                 raise SettingError(f"{algorithm} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
         self._given = settings
+        self._shown: Any = int(self._problem.feedback) if graph is None else graph
         self._settings: Any = None
         self._state: Any = None
         self._sparse = False
@@ -186,7 +191,9 @@ class Learner:
         return Decision(label, float(sheet.p[code]), sheet.p, self._decided, code, row, sheet, self, [False])
 
     def learn(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
-        """Answer a decision: with the right `label` (full information) or whether it was `correct` (bandit).
+        """Answer a decision: with the right `label` (full information), or whether it was `correct` (bandit).
+
+        With a graph: with the `label` if the graph showed it, with nothing if it did not.
 
         Answers may come late and in any order: each is learned from with the scores and probabilities of its
         own decision. Most theorems assume no delay, and then a late answer ends `bound`.
@@ -206,6 +213,17 @@ class Learner:
             if label is None or correct is not None:
                 raise DecisionError("full information: answer with learn(decision, label=the right label)")
             return self._classes.code(label)
+        if self._problem.graph is not None:
+            if correct is not None:
+                raise DecisionError(
+                    "graph feedback: answer with learn(decision, label=...) or, if nothing was shown, learn(decision)"
+                )
+            if label is None:
+                return UNKNOWN
+            truth = self._classes.code(label)
+            if not self._problem.graph[decision._code, truth]:
+                raise DecisionError(f"playing {decision.label!r} does not show {label!r} in this graph")
+            return truth
         if label is not None or correct is None:
             raise DecisionError("bandit feedback: answer with learn(decision, correct=True or False)")
         if not isinstance(correct, (bool, np.bool_)):
@@ -241,8 +259,7 @@ class Learner:
             out = loop.Record(codes[part], top[part], chances[part], notes[part])
             Xs = block(rows, part.start, part.stop, self._sparse, width)
             u = self._rng.random(part.stop - start)
-            feedback = int(self._problem.feedback)
-            loop.play(self._settings, self._state, Xs, truth[part], u, feedback, sheet, out)
+            loop.play(self._settings, self._state, Xs, truth[part], u, self._shown, sheet, out)
             self._decided += part.stop - start
             self._learned += part.stop - start
             if progress is not None:
@@ -281,6 +298,14 @@ class Learner:
         return Z, P
 
     # --- theory ---------------------------------------------------------------------------------------------
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The bound the run carries with it so far; None where the algorithm has none."""
+        if self._state is None or not hasattr(self._file, "certificate"):
+            return None
+        found: Certificate = self._file.certificate(self._settings, self._state)
+        return found
 
     def bound(self, X: Any, y: Labels, trace: Trace | None = None) -> Bound:
         """The tightest bound the theorem gives on the stream that was played.
@@ -326,14 +351,6 @@ class Learner:
         return Bound(found.bound, found.bound - found.comparator.loss, found.comparator, found.U, theorem)
 
     # --- at the door ----------------------------------------------------------------------------------------
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The bound the run carries with it so far; None where the algorithm has none."""
-        if self._state is None or not hasattr(self._file, "certificate"):
-            return None
-        found: Certificate = self._file.certificate(self._settings, self._state)
-        return found
 
     def _check(self, width: int, longest: float, name: str, promised: bool = True) -> None:
         d, X = self._problem.n_features, self._problem.norm

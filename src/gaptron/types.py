@@ -31,10 +31,11 @@ class Loss(IntEnum):
 
 
 class Feedback(IntEnum):
-    """What a round shows: the true label, or only whether the label played was right."""
+    """What a round shows: the true label, whether the label played was right, or what a graph on labels shows."""
 
     FULL = 0
     BANDIT = 1
+    GRAPH = 2
 
     @property
     def word(self) -> str:
@@ -80,6 +81,7 @@ class Problem(NamedTuple):
     norm: float | None = None  # X ≥ ‖x‖
     radius: float | None = None  # D ≥ ‖U‖
     horizon: int | None = None  # T
+    graph: Flags | None = None  # K × K: playing the row's label shows the truth if it is the column's
 
     def need(self, *names: str) -> tuple[float, ...]:
         """The named numbers, or one error that says which are missing and how to give them."""

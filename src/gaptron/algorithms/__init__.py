@@ -8,6 +8,7 @@ from gaptron.errors import SettingError
 NAMES = {
     "banditron": "banditron",
     "frugal-gaptron": "frugal",
+    "gappletron": "gappletron",
     "gaptron": "gaptron",
     "perceptron": "perceptron",
 }

@@ -24,11 +24,10 @@ import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.ball import moved, new_ball, scale
-from gaptron.kernels.jit import jit
-from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, margin, pull
+from gaptron.kernels.losses import LN2, LOGISTIC, gap_map, paper_step, pull
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, mix_uniform, rival, softmax
+from gaptron.kernels.simplex import best, draw, mix_uniform, rival
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Vector
 
 CARD = Card(
@@ -137,7 +136,7 @@ def recommend(
         (X,) = problem.need("norm")
         if X == 0.0:
             X = 1.0  # nothing but zero rows: no step is ever taken
-        eta = {Loss.LOGISTIC: LN2 / 2, Loss.HINGE: 1 - beta, Loss.SMOOTH_HINGE: 0.25}[problem.loss] / (K * X * X)
+        eta = paper_step(problem.loss, K, beta) / (X * X)
         if bandit:
             least = least_gap(K, X * problem.need("radius")[0]) if free else gamma
             if least == 0.0:
@@ -192,23 +191,12 @@ def excused(problem: Problem, notes: Matrix, hit: Flags) -> Flags:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-@jit
-def gap_map(s: Gaptron, z: Vector, p: Vector, top: int) -> float:
-    """Line 2's a. Writes p̃ into p for the logistic loss."""
-    if s.loss == LOGISTIC:
-        rest = softmax(z, top, p)
-        return 1.0 if p[top] < 0.5 else rest
-    if s.loss == HINGE:
-        return 0.0 if confident(z, top, s.beta) else 1.0 - margin(z, top)
-    return (1.0 - min(1.0, margin(z, top))) ** 2
-
-
 def decide(s: Gaptron, state: GaptronState, x: Row, rd: Round, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
     top = best(rd.z)
-    a = gap_map(s, rd.z, rd.memo, top)
+    a = gap_map(s.loss, s.beta, rd.z, rd.memo, top)
     rd.note[0] = a
     mix_uniform(rd.p, top, max(a, s.gamma))
     return draw(rd.p, top, u)

@@ -11,7 +11,7 @@ costs O(nnz); `pull` gives the number v.
 import math
 
 from gaptron.kernels.jit import jit
-from gaptron.kernels.simplex import best, logsumexp, rival
+from gaptron.kernels.simplex import best, logsumexp, rival, softmax
 from gaptron.types import Loss, Vector
 
 LN2 = math.log(2.0)
@@ -58,3 +58,19 @@ def pull(loss: int, beta: float, z: Vector, y: int) -> float:
     if m <= 0.0:
         return 2.0
     return 2.0 * max(1.0 - m, 0.0)
+
+
+@jit
+def gap_map(loss: int, beta: float, z: Vector, p: Vector, top: int) -> float:
+    """a of the paper: how much of the uniform distribution Gaptron mixes in. Writes p̃ into p for the logistic loss."""
+    if loss == LOGISTIC:
+        rest = softmax(z, top, p)
+        return 1.0 if p[top] < 0.5 else rest
+    if loss == HINGE:
+        return 0.0 if confident(z, top, beta) else 1.0 - margin(z, top)
+    return (1.0 - min(1.0, margin(z, top))) ** 2
+
+
+def paper_step(loss: Loss, K: int, beta: float) -> float:
+    """ηX² of Theorems 1-3 (van der Hoeven 2020): with it and `gap_map` the surrogate gap is never positive."""
+    return {Loss.LOGISTIC: LN2 / 2, Loss.HINGE: 1 - beta, Loss.SMOOTH_HINGE: 0.25}[loss] / K

@@ -72,14 +72,20 @@ commit.__doc__ = "Take the decision on a sheet: write what it alone fixes in the
 learn.__doc__ = "Learn from a round's sheet and what the feedback showed of the truth."
 
 
-@jit
-def reveal(feedback: int, label: int, truth: int) -> int:
-    """What the round shows of the truth."""
+def _reveal_word(feedback: Any, label: int, truth: int) -> int:
     return truth if feedback == FULL or label == truth else UNKNOWN
 
 
+def _reveal_graph(feedback: Any, label: int, truth: int) -> int:
+    return truth if feedback[label, truth] else UNKNOWN
+
+
+reveal = by_type(lambda f, *_: _reveal_graph if hasattr(f, "ndim") else _reveal_word, _reveal_word)
+reveal.__doc__ = "What the round shows of the truth: by the feedback's word, or by its graph."
+
+
 @jit
-def play(s: Any, state: Any, X: Any, y: Integers, u: Vector, feedback: int, rd: Round, out: Record) -> None:
+def play(s: Any, state: Any, X: Any, y: Integers, u: Vector, feedback: Any, rd: Round, out: Record) -> None:
     """Every round of a stream held in memory."""
     for t in range(y.shape[0]):
         x = row(X, t)

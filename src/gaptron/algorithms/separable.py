@@ -1,0 +1,194 @@
+"""Bandit classification of linearly separable rows: K binary Perceptrons.
+
+Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei & Zhang, "Bandit Multiclass Linear Classification: Efficient
+Algorithms for the Separable Case", ICML 2019, Algorithm 1 (strongly separable) and its kernel version (weakly
+separable).   Feedback: bandit.   Cost: O(dK) a round; kernel: O((d + K)·support).
+
+    for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  S = {k: z_k ≥ 0}
+      2   play ŷ = argmax z if S is not empty, else any label, uniformly
+      3   right:  W_ŷ ← W_ŷ + x  if z_ŷ < 0;   W_k ← W_k - x  for every other k in S
+          wrong:  W_ŷ ← W_ŷ - x  if z_ŷ ≥ 0
+
+Every update is that of a binary Perceptron that erred on "is it k?": nothing is learned that is not certain. So the
+data may choose anything but noise: once labels contradict each other there is no exploration that would mend it.
+
+The kernel version runs the same lines in the space of k(x, x') = 1/(1 - ⟨x, x'⟩/2), ‖x‖ ≤ 1, in which rows that an
+argmax separates with a margin are strongly separable. It keeps the rows it learned from, at most `support` of them:
+when there is no room, a new one takes the place of one drawn uniformly (as in the authors' own experiments; the
+theorem is for no limit).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.dice import Dice, new_dice, shake, uniform
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add_one, by_label, scores, zeros
+from gaptron.kernels.simplex import best, draw, mix_uniform, point
+from gaptron.kernels.supports import compare, keep, rational
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei & Zhang 2019, Algorithm 1",
+    feedback=(Feedback.BANDIT,),
+    losses=(Loss.HINGE,),
+    time="O(dK)",
+    memory="dK",
+    regret_full="",
+    regret_bandit="(K-1)⌊4X²/g²⌋ mistakes at margin g",
+)
+NOTES = ()
+LARGEST = 2 << 30  # bytes the rows kept may take
+
+
+class Separable(NamedTuple):
+    """What you may turn. There is no step size: the scale of the weights does not matter."""
+
+    kernel: bool  # the version for weakly separable rows?
+    support: int  # kernel: most rows kept
+    scale: float  # kernel: 1/X², so that rows longer than 1 are divided by the norm promised
+
+
+class SeparableState(NamedTuple):
+    """What it remembers: W, or with the kernel the rows S and what each says for every label."""
+
+    W: Matrix
+    S: Matrix
+    A: Matrix  # support × K: -1, 0 or 1
+    size: Vector  # how many rows are kept, and half the scale
+    dice: Dice
+    r: Vector  # work: the kernel between x and the rows kept
+
+
+def init(settings: Separable, problem: Problem, sparse: bool) -> SeparableState:
+    """W = 0."""
+    K, d = problem.n_classes, problem.n_features
+    _check_room(settings, d)
+    n = settings.support if settings.kernel else 0
+    W, S = (zeros(0, 0, sparse), zeros(n, d, sparse)) if settings.kernel else (zeros(K, d, sparse), zeros(0, 0, sparse))
+    return SeparableState(W, S, np.zeros((n, K)), np.array([0.0, settings.scale / 2]), new_dice(), np.zeros(n))
+
+
+def memo(settings: Separable, problem: Problem) -> int:
+    """The kernel version keeps u, which also says what row goes when there is no room."""
+    return 1 if settings.kernel else 0
+
+
+def weights(state: SeparableState, sparse: bool) -> Matrix:
+    """W, K × d. With the kernel: the linear term of its rule, since k = 1 + ⟨x, x'⟩/2 + ⟨x, x'⟩²/4 + ..."""
+    if state.A.shape[0] == 0:
+        return by_label(state.W, sparse)
+    return np.asarray(state.size[1] * (state.A.T @ by_label(state.S, sparse)))
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(problem: Problem, kernel: bool = False, support: int = 1000) -> Separable:
+    """Nothing to turn, but whether to use the kernel, and how many rows it may keep."""
+    if support != int(support) or support < 1:
+        raise SettingError(f"support={support!r} must be a whole number of at least 1")
+    scale = 0.0
+    if kernel:
+        (X,) = problem.need("norm")
+        scale = 1.0 / max(X, 1.0) ** 2
+    settings = Separable(bool(kernel), int(support), scale)
+    _check_room(settings, problem.n_features)
+    return settings
+
+
+def _check_room(settings: Separable, d: int) -> None:
+    if settings.kernel and 8 * settings.support * d > LARGEST:
+        raise SettingError(
+            f"the rows kept would take {settings.support} × {d} numbers, {8 * settings.support * d / 1e6:.0f} MB: "
+            "give a smaller support=..., or kernel=False"
+        )
+
+
+def margin_bound(K: int, X: float, g: float) -> float:
+    """E[M_T] ≤ (K-1)⌊4X²/g²⌋ for the linear version on strongly separable rows.
+
+    That is: ‖x‖ ≤ X, and some U with ‖U‖ ≤ 1 has ⟨U_y, x⟩ ≥ g/2 and ⟨U_k, x⟩ ≤ -g/2 for all k ≠ y, on every round.
+    Then there are at most 4X²/g² updates. A mistake with S not empty is one of them; on a round with S empty the
+    chance of a mistake is K-1 times that of an update.
+    """
+    return (K - 1) * math.floor(4 * (X / g) ** 2)
+
+
+def theorem(problem: Problem, settings: Separable) -> str:
+    """Where the bound comes from."""
+    which = "weakly separable rows, as long as there is room for every row" if settings.kernel else "separable rows"
+    return f"Beygelzimer et al. 2019, for strongly {which}".replace("strongly weakly", "weakly")
+
+
+def bound(problem: Problem, settings: Separable, comparator: Comparator) -> float:
+    """None from a comparator's hinge loss: see `margin_bound`."""
+    if settings.kernel:
+        raise NoBoundError(
+            "the kernel version's bound is exponential in the margin and holds only while every row has room"
+        )
+    raise NoBoundError(
+        "the bound is for strongly separable rows (every label told from all others by its own hyperplane through 0), "
+        "and no comparator's hinge loss, not even 0, says that they are; where you know the margin g, "
+        "gaptron.algorithms.separable.margin_bound(K, X, g) is the number"
+    )
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+def decide(s: Separable, state: SeparableState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2."""
+    K = rd.z.shape[0]
+    if s.kernel:
+        rd.memo[0] = u
+        n = int(state.size[0])
+        compare(state.S, x, n, state.r)
+        rational(state.r, n, s.scale)
+        for k in range(K):
+            rd.z[k] = 0.0
+        for j in range(n):
+            for k in range(K):
+                rd.z[k] += state.A[j, k] * state.r[j]
+    else:
+        scores(state.W, x, rd.z)
+    top = best(rd.z)
+    if rd.z[top] >= 0.0:
+        point(rd.p, top)
+        return top
+    mix_uniform(rd.p, top, 1.0)
+    return draw(rd.p, top, u)
+
+
+def learn(s: Separable, state: SeparableState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 3. With the kernel, a row that moves several labels is kept once."""
+    slot = -1
+    for k in range(rd.z.shape[0]):
+        positive = rd.z[k] >= 0.0
+        if k == label:
+            v = (0.0 if positive else 1.0) if truth == label else (-1.0 if positive else 0.0)
+        else:
+            v = -1.0 if positive and truth == label else 0.0
+        if v == 0.0:
+            continue
+        if not s.kernel:
+            add_one(state.W, x, k, v)
+            continue
+        if slot < 0:
+            slot = int(state.size[0])
+            if slot < s.support:
+                state.size[0] += 1.0
+            else:
+                shake(state.dice, rd.memo[0], 1)
+                slot = min(int(uniform(state.dice) * s.support), s.support - 1)
+            keep(state.S, x, slot)
+            for j in range(rd.z.shape[0]):
+                state.A[slot, j] = 0.0
+        state.A[slot, k] = v
+
+
+algorithm(Separable, decide, learn)

@@ -1,0 +1,61 @@
+"""Feedback graphs: playing a label shows the truth if there is an edge from the one to the other."""
+
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from gaptron.errors import SettingError
+from gaptron.types import Feedback, Flags, Integers
+
+WORDS = tuple(word.word for word in Feedback if word is not Feedback.GRAPH)
+
+
+def apple_tasting(n_classes: int) -> Flags:
+    """Two labels; only playing label 1 (take the apple, read the mail) shows what it was."""
+    if n_classes != 2:
+        raise SettingError(
+            f"apple-tasting feedback is for two classes, not {n_classes}; label-efficient takes any number"
+        )
+    return np.array([[False, False], [True, True]])
+
+
+def label_efficient(n_classes: int) -> Flags:
+    """Only playing label 0 shows anything, and it shows everything."""
+    graph = np.zeros((n_classes, n_classes), dtype=np.bool_)
+    graph[0] = True
+    return graph
+
+
+GRAPHS = {"apple-tasting": apple_tasting, "label-efficient": label_efficient}
+
+
+def as_graph(feedback: Any, n_classes: int) -> Flags | None:
+    """The graph a caller means, or None for the words full and bandit."""
+    if isinstance(feedback, str):
+        if feedback in GRAPHS:
+            return GRAPHS[feedback](n_classes)
+        if feedback not in WORDS:
+            raise SettingError(f"unknown feedback {feedback!r}; there are: {', '.join([*WORDS, *GRAPHS])}, or a graph")
+        return None
+    graph = cast(Any, feedback).toarray() if sp.issparse(feedback) else np.asarray(feedback)
+    if graph.shape != (n_classes, n_classes):
+        raise SettingError(f"a feedback graph on {n_classes} classes is {n_classes} × {n_classes}, not {graph.shape}")
+    if graph.dtype != np.bool_ and not np.isin(graph, (0, 1)).all():
+        raise SettingError("a feedback graph holds True and False (or 1 and 0)")
+    graph = np.ascontiguousarray(graph.astype(np.bool_))
+    if not graph.any(axis=0).all():
+        never = int(np.flatnonzero(~graph.any(axis=0))[0])
+        raise SettingError(f"no label shows label {never} in this feedback graph: nothing could be learned about it")
+    return graph
+
+
+def dominating_set(graph: Flags) -> Integers:
+    """Labels that together show every label: greedily the one that shows most of the rest (within ln K of the fewest)."""
+    chosen: list[int] = []
+    left = np.ones(len(graph), dtype=np.bool_)
+    while left.any():
+        gain = (graph & left).sum(axis=1)
+        chosen.append(int(gain.argmax()))
+        left &= ~graph[chosen[-1]]
+    return np.array(chosen, dtype=np.int64)
