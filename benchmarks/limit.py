@@ -85,6 +85,8 @@ def main() -> None:
     y = (X @ rng.normal(size=(784, 10))).argmax(axis=1)
     compare("dense", X, y, 10, given.repeats)
     compare("dense float32", X.astype(np.float32), y, 10, given.repeats)
+    y = (X @ rng.normal(size=(784, 100))).argmax(axis=1)
+    compare("dense, many labels", X, y, 100, given.repeats)
     stream = synsep(given.rounds)
     compare("synsep, sparse", stream.X, stream.y, stream.n_classes, given.repeats)
 

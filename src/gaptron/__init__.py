@@ -3,9 +3,11 @@
 from gaptron.errors import DecisionError, GaptronError, InputError, NoBoundError, SettingError, StreamError
 from gaptron.learner import Bound, Decision, Learner
 from gaptron.trace import Curve, Trace
+from gaptron.types import Certificate
 
 __all__ = [
     "Bound",
+    "Certificate",
     "Curve",
     "Decision",
     "DecisionError",
