@@ -9,9 +9,10 @@ smallest is returned, so a solver that stops early costs tightness, never truth.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError
@@ -48,7 +49,7 @@ def best(
     kept = np.ones(len(y), dtype=bool) if excused is None else ~excused
     task = _Task(X if kept.all() else X[kept], y[kept], n_classes, loss, len(y))
     found = task.judge(np.zeros((n_classes, X.shape[1])), bound)
-    price, tried = _price(bound, Comparator(found.comparator.loss, 1.0, len(y))), set[float]()
+    price, tried = _price(bound, Comparator(found.comparator.loss, min(1.0, radius), len(y))), set[float]()
     for _ in range(ROUNDS_OF_PRICE):
         if not 0.0 < price < math.inf or float(f"{price:.2g}") in tried:
             break
@@ -103,7 +104,7 @@ class _Task:
     def _means(self) -> Matrix:
         chosen = np.zeros((len(self.y), self.K))
         chosen[np.arange(len(self.y)), self.y] = 1.0
-        U = np.asarray(self.X.T @ (chosen - chosen.mean(axis=0))).T
+        U = np.asarray(self.X.T @ (chosen - chosen.sum(axis=0) / max(1, len(self.y)))).T
         return np.asarray(U / max(float(np.linalg.norm(U)), 1e-300))
 
     def solve(self, c: float, start: Matrix | None = None) -> Matrix:
@@ -156,7 +157,10 @@ def losses(loss: Loss, Z: Matrix, y: Integers) -> tuple[Vector, Matrix]:
 
 
 def _crammer_singer(X: Any, y: Integers, K: int, c: float) -> Matrix:
-    """min Σ max(1 - m, 0) + c‖U‖²: the multiclass SVM of Crammer & Singer, by LIBLINEAR's dual solver."""
+    """min Σ max(1 - m, 0) + c‖U‖²: the multiclass SVM of Crammer & Singer, by LIBLINEAR's dual solver.
+
+    A class without rounds is still somebody's rival: a row of zeros, which costs the same whatever U is, stands for it.
+    """
     import warnings  # noqa: PLC0415
 
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
@@ -165,6 +169,11 @@ def _crammer_singer(X: Any, y: Integers, K: int, c: float) -> Matrix:
     svm = LinearSVC(
         C=1 / (2 * c), multi_class="crammer_singer", fit_intercept=False, tol=1e-3, max_iter=200, random_state=0
     )
+    absent = np.setdiff1d(np.arange(K), y)
+    if len(absent):
+        blank = np.zeros((len(absent), X.shape[1]))
+        X = sp.vstack([cast(Any, X), sp.csr_matrix(blank)]) if sp.issparse(X) else np.vstack([X, blank])
+        y = np.concatenate([y, absent])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # see the module's first words
         svm.fit(X, y)

@@ -1,5 +1,6 @@
 """The door: a caller's X and y become rows and codes here, or one clear error does. Inside, nobody checks again."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -23,6 +24,8 @@ def as_rows(X: Any) -> tuple[Rows, int]:
         raise InputError(f"X is neither a rectangular array nor a SciPy sparse matrix: {problem}") from None
     if rows.ndim != 2:
         raise InputError(f"X must have two dimensions (rounds × features); it has {rows.ndim}")
+    if rows.dtype.kind == "c":
+        raise InputError("X holds complex numbers")
     if rows.dtype not in (np.float64, np.float32):
         try:
             rows = rows.astype(np.float64)
@@ -34,8 +37,13 @@ def as_rows(X: Any) -> tuple[Rows, int]:
 def _sparse_rows(X: Any) -> tuple[Sparse, int]:
     if X.ndim != 2:
         raise InputError(f"X must have two dimensions (rounds × features); it has {X.ndim}")
+    if X.dtype.kind == "c":
+        raise InputError("X holds complex numbers")
     X = X.tocsr()
     width = X.shape[1]
+    starts = X.indptr
+    if starts[0] != 0 or starts[-1] > len(X.indices) or (np.diff(starts) < 0).any():
+        raise InputError("X's row pointers do not fit its entries: the matrix is damaged")
     if X.nnz and (X.indices.min() < 0 or X.indices.max() >= width):
         raise InputError(f"X holds a column index outside 0..{width - 1}: the matrix is damaged")
     if not X.has_canonical_format:
@@ -106,7 +114,10 @@ class Classes:
 
     def __init__(self, labels: Iterable[Any]) -> None:
         self.labels = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
-        self._codes = {label: code for code, label in enumerate(self.labels)}
+        try:
+            self._codes = {label: code for code, label in enumerate(self.labels)}
+        except TypeError:
+            raise InputError("classes must be plain labels, such as words or numbers") from None
         if len(self._codes) != len(self.labels):
             raise InputError("classes holds a label twice")
         self._plain = self.labels == tuple(range(len(self.labels)))
@@ -130,7 +141,8 @@ class Classes:
 
     def codes(self, y: Labels) -> Integers:
         """The codes of many labels."""
-        labels = np.asarray(y)
+        # A list may mix words and numbers, which an array would turn into words.
+        labels = np.asarray(y) if not isinstance(y, (list, tuple)) or self._plain else _as_they_are(y)
         if labels.ndim != 1:
             raise InputError(f"y must have one dimension; it has {labels.ndim}")
         if self._plain and labels.dtype.kind in "iu":
@@ -153,7 +165,14 @@ class Classes:
         return codes.copy() if self._plain else self._array[codes]
 
     def _stranger(self, label: Any) -> str:
-        if label is None or label != label:
+        if label is None or (isinstance(label, float) and math.isnan(label)):
             return "the label is missing"
         shown = ", ".join(map(repr, self.labels[:5])) + (", ..." if len(self) > 5 else "")
         return f"label {label!r} is not one of the {len(self)} classes ({shown})"
+
+
+def _as_they_are(y: Sequence[Any]) -> NDArray[Any]:
+    labels = np.empty(len(y), dtype=object)
+    for at, label in enumerate(y):
+        labels[at] = label.item() if isinstance(label, np.generic) else label
+    return labels

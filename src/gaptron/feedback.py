@@ -51,7 +51,7 @@ def as_graph(feedback: Any, n_classes: int) -> Flags | None:
 
 
 def dominating_set(graph: Flags) -> Integers:
-    """Labels that together show every label: greedily the one that shows most of the rest (within ln K of the fewest)."""
+    """Labels that together show every label: greedily the one that shows most of the rest (ln K times the fewest)."""
     chosen: list[int] = []
     left = np.ones(len(graph), dtype=np.bool_)
     while left.any():

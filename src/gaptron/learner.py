@@ -35,6 +35,7 @@ from gaptron.types import (
 )
 
 BLOCK = 65_536  # rounds between two looks at the outside world (progress, Ctrl-C)
+ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
 
@@ -114,10 +115,12 @@ class Learner:
             None if horizon is None else _whole("horizon", horizon),
             graph,
         )
-        known = list(inspect.signature(self._file.recommend).parameters)[1:]
-        for name in settings:
+        known = dict(list(inspect.signature(self._file.recommend).parameters.items())[1:])
+        for name, value in settings.items():
             if name not in known:
                 raise SettingError(f"{algorithm} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
+            if not isinstance(known[name].default, (str, bool)) and value is not None:
+                _number(name, value)
         self._given = settings
         self._shown: Any = int(self._problem.feedback) if graph is None else graph
         self._settings: Any = None
@@ -245,6 +248,9 @@ class Learner:
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
         longest = self._longest_row(rows)
         self._check(width, longest, "X")
+        if T == 0:
+            names = self._file.NOTES
+            return Trace(self._classes, truth, truth, truth, np.zeros(0), names, np.zeros((0, len(names))))
         self._begin(width, isinstance(rows, Sparse), longest)
         loop = _loop()
         self._late = max(self._late, self._decided - self._learned)
@@ -358,7 +364,7 @@ class Learner:
             raise InputError(f"{name} has {width} columns; the learner knows {d} features")
         if width == 0:
             raise InputError(f"{name} has no columns")
-        if promised and X is not None and longest > X * (1 + 1e-9):
+        if promised and X is not None and longest > X * (1 + ROUNDING):
             source = "promised" if self._promised else "measured on the first play"
             raise InputError(
                 f"{name} holds a row of norm {longest:.6g}, above the norm {X:.6g} {source}: "
@@ -381,6 +387,8 @@ class Learner:
         problem = self._problem._replace(n_features=width)
         settings = self._settings
         if settings is None:
+            if longest == 0.0:
+                raise InputError("X holds nothing but zeros, so no norm can be measured: give norm=...")
             if longest is not None:
                 problem = problem._replace(norm=longest)
             settings = self._file.recommend(problem, **self._given)
@@ -425,7 +433,8 @@ def _choose(name: str, word: str | None, allowed: tuple[Any, ...], algorithm: st
 
 
 def _whole(name: str, number: Any) -> int:
-    if isinstance(number, bool) or int(number) != number or number < 1:
+    value = _number(name, number)
+    if isinstance(number, bool) or value < 1 or not value.is_integer():
         raise SettingError(f"{name}={number!r} must be a whole number of at least 1")
     return int(number)
 
@@ -433,6 +442,14 @@ def _whole(name: str, number: Any) -> int:
 def _positive(name: str, number: Any) -> float | None:
     if number is None:
         return None
-    if not (float(number) > 0.0 and math.isfinite(float(number))):
+    value = _number(name, number)
+    if not (value > 0.0 and math.isfinite(value)):
         raise SettingError(f"{name}={number!r} must be a positive number")
-    return float(number)
+    return value
+
+
+def _number(name: str, number: Any) -> float:
+    try:
+        return float(number)
+    except (TypeError, ValueError, OverflowError):
+        raise SettingError(f"{name}={number!r} must be a number") from None

@@ -5,13 +5,13 @@ from typing import Any
 import numba
 
 from tests.algorithms.laws import cases
-from tests.conftest import KINDS, random_stream
+from tests.conftest import KINDS
 
 
 def transcript() -> dict[str, Any]:
-    X, y, K = random_stream(120, seed=21)
     book: dict[str, Any] = {"compiled": not numba.config.DISABLE_JIT}
     for case in cases():
+        X, y, K = case.stream(120, seed=21)
         for kind in ("dense64", "csr"):
             learner = case.learner(K)
             trace = learner.play(KINDS[kind](X), y)

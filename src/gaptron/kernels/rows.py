@@ -81,12 +81,12 @@ add.__doc__ = "W ← W + r ⊗ x, every label. O(nnz·K)."
 
 def _add_one_dense(W: Matrix, x: Any, k: int, v: float) -> None:
     for i in range(W.shape[1]):
-        W[k, i] += v * x[i]
+        W[k, i] += v * np.float64(x[i])
 
 
 def _add_one_sparse(W: Matrix, x: Any, k: int, v: float) -> None:
     for j in range(x.indices.shape[0]):
-        W[x.indices[j], k] += v * x.values[j]
+        W[x.indices[j], k] += v * np.float64(x.values[j])
 
 
 add_one = by_rows(_add_one_dense, _add_one_sparse)
@@ -122,7 +122,8 @@ def _sqnorm_dense(x: Any) -> float:
 def _sqnorm_sparse(x: Any) -> float:
     s = 0.0
     for j in range(x.values.shape[0]):
-        s += x.values[j] * x.values[j]
+        v = np.float64(x.values[j])
+        s += v * v
     return s
 
 

@@ -1,0 +1,76 @@
+"""The lazy ball against projection written out."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gaptron.kernels import ball as kernel
+from tests.conftest import INTERPRETED
+
+RADIUS = 0.7
+
+
+def run(steps, radius, moved):
+    """W = c·V through `moved`, and the same W projected in the open."""
+    V, ball, W = np.zeros((3, 4)), kernel.new_ball(), np.zeros((3, 4))
+    for G in steps:
+        inner, square = float(np.sum(ball[0] * V * G)), float(np.sum(G * G))
+        V += G / ball[0]
+        moved(V, ball, radius, inner, square)
+        W = W + G
+        size = np.linalg.norm(W)
+        if size > radius:
+            W = W * (radius / size)
+    return V, ball, W
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.01, 0.3, 30.0]))
+def test_moving_and_projecting_is_what_it_says(seed, scale):
+    steps = np.random.default_rng(seed).normal(size=(60, 3, 4)) * scale
+    V, ball, W = run(steps, RADIUS, kernel.moved)
+    np.testing.assert_allclose(ball[0] * V, W, atol=1e-9)
+    assert ball[1] == pytest.approx(np.sum(W * W), rel=1e-8)
+    assert math.sqrt(ball[1]) <= RADIUS * (1 + 1e-12)
+
+
+def test_no_projection_inside():
+    V, ball, W = run(np.full((1, 3, 4), 0.1), RADIUS, kernel.moved)
+    np.testing.assert_array_equal(V, W)
+    assert ball[0] == 1.0 and ball[2] == 1.0
+
+
+def test_a_tiny_scale_is_taken_up():
+    steps = np.random.default_rng(0).normal(size=(200, 3, 4)) * 1e3
+    V, ball, W = run(steps, RADIUS, kernel.moved)
+    assert ball[2] < 200  # refreshed on the way
+    np.testing.assert_allclose(ball[0] * V, W, atol=1e-9)
+
+
+def test_the_refresh_after_many_updates(monkeypatch):
+    """The interpreted body, with a REFRESH small enough to meet."""
+    body = kernel.moved if INTERPRETED else kernel.moved.py_func
+    monkeypatch.setattr(kernel, "REFRESH", 7)
+    steps = np.random.default_rng(1).normal(size=(100, 3, 4)) * 0.05
+    V, ball, W = run(steps, RADIUS, body)
+    assert ball[2] < 7
+    np.testing.assert_allclose(ball[0] * V, W, atol=1e-12)
+
+
+def test_refresh_changes_the_writing_and_not_the_weights():
+    V = np.arange(6.0).reshape(2, 3)
+    ball = np.array([0.25, -1.0, 5.0])
+    kernel.refresh(V, ball)
+    np.testing.assert_array_equal(V, np.arange(6.0).reshape(2, 3) / 4)
+    np.testing.assert_allclose(ball, [1.0, 55 / 16, 0.0])
+
+
+def test_scale():
+    z = np.array([1.0, -2.0])
+    kernel.scale(np.array([0.5, 0, 0]), z)
+    np.testing.assert_array_equal(z, [0.5, -1.0])
+    kernel.scale(np.array([1.0, 0, 0]), z)
+    np.testing.assert_array_equal(z, [0.5, -1.0])

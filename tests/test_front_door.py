@@ -1,0 +1,37 @@
+"""What `import gaptron` gives, and what it does not wake."""
+
+import subprocess
+import sys
+
+import pytest
+
+import gaptron
+
+
+def test_the_names_are_sorted_and_are_all_there_is():
+    assert gaptron.__all__ == sorted(gaptron.__all__)
+    modules = {name for name in vars(gaptron) if isinstance(vars(gaptron)[name], type(sys))}
+    public = {name for name in vars(gaptron) if not name.startswith("_")} - modules
+    assert set(gaptron.__all__) == public
+
+
+def test_every_name_is_documented():
+    for name in gaptron.__all__:
+        assert getattr(gaptron, name).__doc__
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import gaptron", "import gaptron; gaptron.Learner; gaptron.Trace", "from gaptron import Learner; help(Learner)"],
+)
+@pytest.mark.parametrize("heavy", ["numba", "matplotlib", "sklearn"])
+def test_importing_wakes_no_heavy_library(code, heavy):
+    check = f"{code}\nimport sys\nassert {heavy!r} not in sys.modules, 'woken'"
+    run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_version_is_the_packages():
+    from importlib.metadata import version  # noqa: PLC0415
+
+    assert gaptron.__version__ == version("gaptron")

@@ -1,0 +1,58 @@
+"""The house rules an algorithm's file keeps."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from gaptron import algorithms
+from gaptron.algorithms import NAMES, load
+from gaptron.errors import SettingError
+from gaptron.types import Card
+
+FOLDER = Path(algorithms.__file__).parent
+CONTRACT = ("init", "memo", "weights", "recommend", "theorem", "bound", "decide", "learn")
+
+
+def test_names_are_the_files_of_the_folder():
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    assert set(NAMES.values()) == files
+    assert len(set(NAMES.values())) == len(NAMES)
+    assert list(NAMES) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_keeps_the_contract(name):
+    file = load(name)
+    assert isinstance(file.CARD, Card)
+    assert isinstance(file.NOTES, tuple) and all(isinstance(note, str) for note in file.NOTES)
+    for part in CONTRACT:
+        assert inspect.isfunction(getattr(file, part)), part
+        assert getattr(file, part).__doc__, part
+    own = {n: c for n, c in vars(file).items() if isinstance(c, type) and c.__module__ == file.__name__}
+    settings = [n for n in own if f"{n}State" in own]
+    assert len(settings) == 1
+    assert settings[0].lower() == NAMES[name].replace("_", "")
+    for tuple_ in (own[settings[0]], own[f"{settings[0]}State"]):
+        assert issubclass(tuple_, tuple) and tuple_._fields and tuple_.__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_recommend_takes_is_a_setting_or_named_like_one(name):
+    file = load(name)
+    first, *rest = inspect.signature(file.recommend).parameters.values()
+    assert first.name == "problem"
+    for parameter in rest:
+        assert parameter.default is not inspect.Parameter.empty
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_algorithm_is_ignorant_of_the_other_rooms(name):
+    text = (FOLDER / f"{NAMES[name]}.py").read_text()
+    for word in ("numba", "json", "http", "plot", "import scipy", "gaptron.learner", "gaptron.streams"):
+        assert word not in text
+
+
+def test_an_unknown_name_names_the_choices():
+    with pytest.raises(SettingError, match=", ".join(NAMES)):
+        load("magic")
