@@ -65,10 +65,12 @@ def _price(bound: Bound, at: Comparator) -> float:
     """c = (∂f/∂‖U‖²) / (∂f/∂L) at a comparator, by small one-sided differences."""
     n = max(at.norm, 1e-6)
     f = bound(at._replace(norm=n))
-    dL, dn = max(at.loss, 1.0) * 1e-6, n * 1e-6
+    if not math.isfinite(f):
+        return math.inf
+    dL, dn = max(at.loss, f, 1.0) * 1e-6, n * 1e-6  # large enough to be seen beside f
     by_loss = (bound(at._replace(norm=n, loss=at.loss + dL)) - f) / dL
     by_norm = (f - bound(at._replace(norm=n - dn))) / (n * n - (n - dn) ** 2)
-    return by_norm / by_loss if math.isfinite(f) else math.inf
+    return by_norm / by_loss if by_loss > 0.0 else math.inf
 
 
 class _Task:

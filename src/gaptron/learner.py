@@ -191,7 +191,7 @@ class Learner:
         self._late = max(self._late, self._decided - self._learned)
         self._decided += 1
         label = self._classes.labels[code]
-        return Decision(label, float(sheet.p[code]), sheet.p, self._decided, code, row, sheet, self, [False])
+        return Decision(label, float(sheet.p[code]), sheet.p.copy(), self._decided, code, row, sheet, self, [False])
 
     def learn(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
         """Answer a decision: with the right `label` (full information), or whether it was `correct` (bandit).
@@ -307,9 +307,10 @@ class Learner:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The bound the run carries with it so far; None where the algorithm has none."""
+        """The bound the run carries with it so far; None where the algorithm has none. Refused after late answers."""
         if self._state is None or not hasattr(self._file, "certificate"):
             return None
+        self._check_delay()
         found: Certificate = self._file.certificate(self._settings, self._state)
         return found
 
@@ -327,9 +328,7 @@ class Learner:
             raise NoBoundError(f"the learner has played {self.rounds} rounds, but this stream has {len(truth)}")
         if self._decided != self._learned:
             raise NoBoundError(f"{self._decided - self._learned} decisions have not been answered")
-        allowed = getattr(self._settings, "delay", 0)
-        if self._late > allowed:
-            raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
+        self._check_delay()
         if width != self._problem.n_features:
             raise InputError(f"X has {width} columns; the learner knows {self._problem.n_features} features")
         problem = self._problem
@@ -344,17 +343,25 @@ class Learner:
         radius = problem.radius if problem.feedback is Feedback.BANDIT and problem.radius else math.inf
 
         certificate = self.certificate
+        # A certificate may choose U only if it does not itself depend on the draws.
+        choose = certificate is not None and not certificate.in_expectation
 
         def number(comparator: Comparator) -> float:
-            if certificate is not None:
+            if choose and certificate is not None:
                 return certificate.bound(comparator)
             return float(self._file.bound(problem, self._settings, comparator))
 
         found = compare.best(
             _matrix(rows, width), truth, problem.n_classes, problem.loss, number, radius=radius, excused=silent
         )
+        value = found.bound if certificate is None else certificate.bound(found.comparator)
         theorem = self._file.theorem(problem, self._settings)
-        return Bound(found.bound, found.bound - found.comparator.loss, found.comparator, found.U, theorem)
+        return Bound(value, value - found.comparator.loss, found.comparator, found.U, theorem)
+
+    def _check_delay(self) -> None:
+        allowed = getattr(self._settings, "delay", 0)
+        if self._late > allowed:
+            raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
 
     # --- at the door ----------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def paid_in_the_gap(certificate: Certificate, comparator: Comparator, delta: flo
         raise NoBoundError(
             "a constant bound with high probability is paid through risk > 1: this learner played with 1"
         )
-    s = brentq(lambda s: math.expm1(s) / s - r, 1e-9, 2.0)
+    s = brentq(lambda s: math.expm1(s) / s - r, min(1e-9, r - 1.0), 2.0)
     return comparator.loss + certificate.cost(comparator.norm) + budget / float(s)
 
 

@@ -85,7 +85,7 @@ def test_the_settings_are_the_theorems():
 
 def test_the_constants_of_the_bounds():
     full = file.bound(problem(FULL, X=2.0), file.recommend(problem(FULL, X=2.0)), Comparator(10.0, 3.0, 100))
-    assert full == pytest.approx(10 + 2.35079 * 36, rel=1e-6)  # X²‖U‖²/(2 ln 2 (1 - ln 2))
+    assert full == pytest.approx(10 + 2.350793 * 36, rel=1e-6)  # X²‖U‖²/(2 ln 2 (1 - ln 2))
     half = file.bound(problem(FULL), file.recommend(problem(FULL), eta=LN2 * (1 - LN2) / 2), Comparator(10.0, 3.0, 100))
     a = 1 - LN2
     assert half == pytest.approx((1 - a) / (1 - a / 2) * 10 + (1 - a) * (2 / LN2) * 9 / (4 * a * 0.5 * (1 - a / 2)))

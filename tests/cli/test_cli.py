@@ -49,7 +49,7 @@ def test_play_says_what_the_learner_says():
     stream = synsep(2000, seed=1)
     learner = Learner("gaptron", n_classes=9, loss="hinge", seed=5, horizon=2000)
     trace = learner.play(stream.X, stream.y)
-    said = account("synsep:rounds=2000,seed=1", "--loss", "hinge", "--seed", "5")
+    said = account("synsep:rounds=2000,seed=1", "-a", "gaptron", "--loss", "hinge", "--seed", "5")
     assert said["mistakes"] == trace.mistakes
     assert said["expected_mistakes"] == trace.expected_mistakes
     assert said["top_mistakes"] == trace.top_mistakes
@@ -60,7 +60,7 @@ def test_play_says_what_the_learner_says():
 
 
 def test_the_summary_names_every_number():
-    text = run("play", "synsep:rounds=500")
+    text = run("play", "synsep:rounds=500", "-a", "gaptron")
     for word in ("500 rounds", "mistakes", "expected mistakes", "top label", "bound", "Theorem 1", "eta=", "rounds/s"):
         assert word in text
 
@@ -99,8 +99,18 @@ def test_preparation_is_named_in_the_summary(tmp_path: Path):
         assert word in text
 
 
+def test_the_default_carries_a_certificate():
+    said = account("synnonsep:rounds=400")
+    assert said["algorithm"] == "frugal-gaptron" and said["certificate"]["level"] == pytest.approx(0.0, abs=1e-9)
+    assert said["mistakes"] <= said["sure_below"]["mistakes"]
+    text = run("play", "synnonsep:rounds=400", "--feedback", "bandit")
+    for word in ("certificate: Λ", "of rounds explored", "solved", "fixed before"):
+        assert word in text
+    assert "stay below" not in text
+
+
 def test_an_overridden_setting_ends_the_bound_and_says_why():
-    said = account("synsep:rounds=300", "--set", "eta=0.5")
+    said = account("synsep:rounds=300", "-a", "gaptron", "--set", "eta=0.5")
     assert said["settings"]["eta"] == 0.5
     assert said["bound"] is None and "eta" in said["why_no_bound"]
 
@@ -110,7 +120,9 @@ def test_bandit_only_algorithms_need_no_feedback_word():
 
 
 def test_a_bound_above_the_rounds_is_not_sold_as_one():
-    assert "says nothing yet" in run("play", "synsep:rounds=300", "--feedback", "bandit", "--radius", "10")
+    assert "says nothing yet" in run(
+        "play", "synsep:rounds=300", "-a", "gaptron", "--feedback", "bandit", "--radius", "10"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +133,7 @@ def test_a_bound_above_the_rounds_is_not_sold_as_one():
         (["synsep", "--set", "eta"], "NAME=VALUE"),
         (["synsep", "--set", "speed=1"], "no setting 'speed'"),
         (["synsep", "--loss", "squared"], "unknown loss"),
-        (["synsep:rounds=50", "--feedback", "bandit"], "radius"),
+        (["synsep:rounds=50", "-a", "gaptron", "--feedback", "bandit"], "radius"),
         (["synsep:rounds=50", "-a", "perceptron", "--feedback", "bandit"], "perceptron takes feedback full"),
         (["synsep:rounds=50", "--norm", "1"], "above the norm"),
     ],
@@ -149,7 +161,7 @@ def test_standard_input_in_chunks():
 def test_chunks_without_a_norm_say_what_to_do(tmp_path: Path):
     path = tmp_path / "a.svm"
     path.write_text("1 1:0.5\n2 1:0.1\n")
-    assert "--unit-norm" in fail("play", str(path), "--chunk", "1")
+    assert "--unit-norm" in fail("play", str(path), "-a", "gaptron", "--chunk", "1")
 
 
 def test_algorithms_lists_them_all():

@@ -54,7 +54,7 @@ CARD = Card(
     regret_full="O(‖U‖²) logistic, O(K ‖U‖²) hinges",
     regret_bandit="O(‖U‖² √(KT))",
 )
-TINY = 1e-280  # rows whose ‖x‖² is below this count as zero
+TINY = 1e-280  # while all ‖x‖² are below this, no step is taken
 NOTES = ("level", "step", "explored", "solved")  # λ, ε = ηX², 1 - q(y*), whether λ had to rise
 
 
@@ -74,7 +74,7 @@ class FrugalState(NamedTuple):
     """What it remembers."""
 
     W: Matrix  # -Σ ĝ, not yet times η
-    total: Vector  # X², Λ, ε of the last round
+    total: Vector  # X², Λ, ε of the next round, ε of the last
     r: Vector  # work: coefficients of the update
     b: Vector  # work: what each label's gap is without its q
     c: Vector  # work: what it costs to see the label rarely
@@ -84,7 +84,7 @@ def init(settings: Frugal, problem: Problem, sparse: bool) -> FrugalState:
     """Line 0: no sums yet."""
     K = problem.n_classes
     W = zeros(K, problem.n_features, sparse)
-    return FrugalState(W, np.array([0.0, 0.0, settings.first]), np.zeros(K), np.zeros(K), np.zeros(K))
+    return FrugalState(W, np.array([0.0, 0.0, settings.first, settings.first]), np.zeros(K), np.zeros(K), np.zeros(K))
 
 
 def memo(settings: Frugal, problem: Problem) -> int:
@@ -94,7 +94,7 @@ def memo(settings: Frugal, problem: Problem) -> int:
 
 def weights(state: FrugalState, sparse: bool) -> Matrix:
     """W of the next round, if its row is no longer than those before: centred over labels, times η."""
-    square, _, step = state.total
+    square, _, step, _ = state.total
     W = by_label(state.W, sparse)
     return np.asarray((W - W.mean(axis=0)) * (step / square if square > TINY else 0.0))
 
@@ -119,9 +119,9 @@ def recommend(
 ) -> Frugal:
     """The largest step that keeps λ = 0 (full information), or a K-th of it at first (bandit). Turn nothing."""
     K, bandit = problem.n_classes, problem.feedback is Feedback.BANDIT
-    if not (scale > 0.0 and math.isfinite(scale)):
-        raise SettingError(f"scale={scale!r} must be a positive number")
-    if delay != int(delay) or delay < 0:
+    if not 1e-100 <= scale <= 1e100:
+        raise SettingError(f"scale={scale!r} must be a positive number, of a size that can be squared")
+    if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     top = 2.0 if problem.loss is Loss.LOGISTIC else K / (K - 1)
     if bandit and risk != 1.0:
@@ -131,8 +131,8 @@ def recommend(
     low, high = 0.0 if bandit else risk / K, risk * (K - 1) / K
     if beta is None:  # any β in the range is proved; with full information 2/K made the fewest mistakes on 31 data sets
         beta = high if bandit else min(2 * risk / K, high)
-    if not low * (1 - 1e-12) <= beta <= high * (1 + 1e-12):
-        raise SettingError(f"beta={beta!r} must lie in [{low:.6g}, {high:.6g}] for K = {K}")
+    if not low * (1 - 1e-12) <= beta <= high * (1 + 1e-12) or beta == 0.0:
+        raise SettingError(f"beta={beta!r} must lie in [{low:.6g}, {high:.6g}] and be positive, for K = {K}")
     first = largest_step(problem.loss, K, risk)
     first = first / K if bandit else first / (1 + 2 * delay)
     return Frugal(int(problem.loss), float(scale), float(risk), int(delay), float(beta), first, bandit)
@@ -146,7 +146,7 @@ def theorem(problem: Problem, settings: Frugal) -> str:
 
 def certificate(settings: Frugal, state: FrugalState) -> Certificate:
     """C_T(U) = ‖U‖²X²/(2ε_T) + Λ_T, known from the run itself."""
-    square, level, step = state.total
+    square, level, _, step = state.total
     return Certificate(float(level), float(step), math.sqrt(square), settings.risk, settings.bandit)
 
 
@@ -189,10 +189,10 @@ def demands_logistic(s: Frugal, z: Vector, p: Vector, top: int, h: float, b: Vec
     K, square = z.shape[0], 0.0
     for y in range(K):
         square += p[y] * p[y]
-    ceiling = z[top] + math.log1p(rest / p[top])  # ln Σ exp z
+    over = math.log1p(rest / p[top])  # ln Σ exp z - z_y*
     kappa = h / (LN2 * LN2)
     for y in range(K):
-        loss = (ceiling - z[y]) / LN2
+        loss = (over + (z[top] - z[y])) / LN2
         own = (1.0 - p[y]) * (1.0 - p[y]) + (square - p[y] * p[y])  # ‖p̃ - e_y‖²
         if s.bandit:
             b[y] = 1.0 - loss + kappa * (square - 2.0 * p[y] + 1.0 / K + 2.0 * s.delay * own)
@@ -245,6 +245,10 @@ def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, u: float) -> int:
         demands_hinge(s, rd.z, top, h, state.b, state.c)
     level, solved = least_exploration(state.b, state.c, top, rd.p)
     level *= s.risk
+    if 0.0 < square <= TINY:  # too short to divide by: a round without an update, which costs its whole gap
+        square = 0.0
+        for y in range(K):
+            level = max(level, s.risk * (1.0 - rd.p[y]))
     rd.memo[K], rd.memo[K + 1], rd.memo[K + 2] = square, level, step
     rd.note[0], rd.note[1], rd.note[2], rd.note[3] = level, step, 1.0 - rd.p[top], 1.0 if solved else 0.0
     return draw(rd.p, top, u)
@@ -255,12 +259,15 @@ def commit(s: Frugal, state: FrugalState, rd: Round) -> None:
     K = rd.z.shape[0]
     state.total[0] = max(state.total[0], rd.memo[K])
     state.total[1] += rd.memo[K + 1]
+    state.total[3] = rd.memo[K + 2]
     if s.bandit and state.total[1] > 0.0:
         state.total[2] = min(s.first, s.scale * s.scale / (2.0 * state.total[1]))
 
 
 def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, label: int, truth: int) -> None:
     """Line 4. Under bandit feedback a wrong guess teaches too, through the baseline."""
+    if rd.memo[rd.z.shape[0]] == 0.0:  # rows of zero, or next to it
+        return
     weight = 1.0  # 1[seen]/q(y'), or 1 when the truth is told
     if s.bandit:
         weight = 0.0 if truth == UNKNOWN else 1.0 / rd.p[label]
