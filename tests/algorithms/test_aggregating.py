@@ -42,8 +42,8 @@ def nats(U, X, y):
 
 
 def test_seven_rounds_of_the_mixture_by_hand():
-    """K = 2, d = 1, nine points (-4, 0, 4)²: Bayes' rule, point by point, in plain Python."""
-    mine = learner(grid=16 + 2, nu=1.0)  # four points on each of two axes: -4, -4/3, 4/3, 4
+    """K = 2, d = 1, sixteen points: Bayes' rule, point by point, in plain Python."""
+    mine = learner(grid=18, nu=1.0)  # four points on each of two axes: -4, -4/3, 4/3, 4
     points = list(itertools.product([-4.0, -4 / 3, 4 / 3, 4.0], repeat=2))
     posterior = [math.exp(-(a * a + b * b) / 2) for a, b in points]
     posterior = [w / sum(posterior) for w in posterior]
@@ -171,7 +171,7 @@ def test_mixture_loss_is_within_its_price_of_every_rule(d, K, flip):
             promised = file.bound(problem(K, d), mine.settings, Comparator(loss / math.log(2), size, T))
             assert promised == pytest.approx(loss + cost)
     assert trace.expected_mistakes <= mixed
-    assert tight < 40  # the bound is about this run, not about everything
+    assert INTERPRETED or tight < T / 4  # it says something about this run
 
 
 def test_on_a_single_point_of_the_grid_the_price_is_its_prior():

@@ -6,11 +6,27 @@ from types import ModuleType
 from gaptron.errors import SettingError
 
 NAMES = {
+    "aggregating": "aggregating",
+    "aioli": "aioli",
+    "arow": "arow",
     "banditron": "banditron",
+    "confidit": "confidit",
+    "exp4": "exp4",
     "frugal-gaptron": "frugal",
     "gappletron": "gappletron",
     "gaptron": "gaptron",
+    "hinge-lmc": "hinge_lmc",
+    "laplace": "laplace",
+    "newtron": "newtron",
+    "obama": "obama",
+    "ons": "ons",
     "perceptron": "perceptron",
+    "randomized-decoding": "randomized_decoding",
+    "second-order-perceptron": "second_order_perceptron",
+    "separable": "separable",
+    "soba": "soba",
+    "softmax": "softmax",
+    "squarecb": "squarecb",
 }
 
 

@@ -30,7 +30,7 @@ from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, point
 from gaptron.kernels.supports import compare, keep, rational
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
 
 CARD = Card(
     paper="Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei & Zhang 2019, Algorithm 1",
@@ -121,8 +121,9 @@ def margin_bound(K: int, X: float, g: float) -> float:
 
 def theorem(problem: Problem, settings: Separable) -> str:
     """Where the bound comes from."""
-    which = "weakly separable rows, as long as there is room for every row" if settings.kernel else "separable rows"
-    return f"Beygelzimer et al. 2019, for strongly {which}".replace("strongly weakly", "weakly")
+    if settings.kernel:
+        return "Beygelzimer et al. 2019, for weakly separable rows, while there is room for every row"
+    return "Beygelzimer et al. 2019, for strongly separable rows"
 
 
 def bound(problem: Problem, settings: Separable, comparator: Comparator) -> float:

@@ -1,0 +1,162 @@
+"""Vovk's aggregating algorithm for the logistic loss: play what the whole posterior thinks.
+
+Foster, Kale, Luo, Mohri & Sridharan, "Logistic Regression: The Importance of Being Improper", COLT 2018, Algorithm 1,
+with the Gaussian prior of Kakade & Ng 2005 in place of the uniform one. For dK ≤ 4 the mixture is summed on a grid;
+else it is sampled by warm-started Langevin chains, after Di Gennaro, Chakraborty & Zhivotovskiy 2026.
+Feedback: full.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn in round t; with batches of b O(CJb nnz K).
+
+    P = N(0, ν²I);  for t = 1, 2, ...
+      1   see x;  q̄ = E[softmax(Wx)], W ~ P          chains: the mean over W_1 ... W_C;  grid: the weighted sum
+      2   play y' ~ q̄
+      3   P(W) ← P(W)·softmax(Wx)_y / q̄_y            grid: so, point by point
+          chains: keep (x, y), and J times for every chain
+              V = W - h∇Φ(W) + √(2h) ξ                Φ = Σ ℓ + ‖W‖²/(2ν²),  ξ standard normal
+              W ← V with probability min{1, exp(Φ(W) - Φ(V) + ‖ξ‖²/2 - ‖W - V + h∇Φ(V)‖²/(4h))}
+          h = c/(½Σ‖x‖² + 1/ν²), and c learns to have 57 % of the steps accepted
+
+A history of `memory` rounds is kept; beyond it the oldest is forgotten, and what is then played follows the posterior
+of the last ones only. With batch=b the step 3 of the chains uses b rounds drawn from the history and refuses nothing:
+quicker, and no longer the posterior (stochastic gradient Langevin dynamics, Welling & Teh 2011).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron.errors import NoBoundError
+from gaptron.kernels.dice import Dice, new_dice, shake
+from gaptron.kernels.losses import LN2
+from gaptron.kernels.mixture import FEW, Rules, absorb, check, grid_price, logs, mean, mix, new_mixture, on_grid
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import by_label
+from gaptron.kernels.simplex import best, draw
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Foster et al. 2018, Algorithm 1",
+    feedback=(Feedback.FULL,),
+    losses=(Loss.LOGISTIC,),
+    time="O(CJt nnz K)",
+    memory="data + CdK",
+    regret_full="O(dK log T)",
+    regret_bandit="",
+)
+NOTES = ()
+MEMORY = 10_000
+
+
+class Aggregating(NamedTuple):
+    """What you may turn."""
+
+    nu: float  # ν > 0  spread of the prior in every coordinate
+    chains: int  # C ≥ 1
+    steps: int  # J ≥ 1  of each chain, each round
+    batch: int  # b ≥ 0  rounds a step looks at; 0: all, and steps may be refused
+    step: float  # c > 0  the step's factor to begin with, times (dK)^⅓; with batches for good
+    memory: int  # rounds kept
+    nonzeros: int  # of a sparse row on average: room for memory × nonzeros numbers
+    grid: int  # most points of the grid where dK ≤ 4; 0: chains always
+
+
+class AggregatingState(NamedTuple):
+    """What it remembers."""
+
+    W: Rules  # C chains, or the grid's points
+    G: Rules  # ∇Φ at each
+    E: Vector  # Φ at each
+    a: Vector  # their weights in the mixture
+    values: Vector  # the history of rows: its four arrays
+    indices: NDArray[np.int32]
+    place: Integers
+    span: Integers
+    y: Integers  # the labels
+    v: Vector  # the weights, here 1
+    pace: Vector  # Σ‖x‖², ln c, rounds, steps accepted, steps tried
+    V: Matrix  # work: a proposal
+    H: Matrix  # work: ∇Φ there
+    r: Vector  # work: one number per label
+    dice: Dice
+
+
+def init(settings: Aggregating, problem: Problem, sparse: bool) -> AggregatingState:
+    """The prior."""
+    s = settings
+    made = new_mixture(problem, sparse, s.nu, s.chains, s.memory, s.nonzeros, s.grid, s.step)
+    return AggregatingState(**made, dice=new_dice())
+
+
+def memo(settings: Aggregating, problem: Problem) -> int:
+    """u, for the dice of line 3."""
+    return 1
+
+
+def weights(state: AggregatingState, sparse: bool) -> Matrix:
+    """The posterior's mean, K × d. The predictions are those of the mixture, not of this mean."""
+    return by_label(mean(state), sparse)
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(
+    problem: Problem,
+    nu: float | None = None,
+    chains: int = 16,
+    steps: int = 2,
+    batch: int = 0,
+    step: float = 1.0,
+    memory: int | None = None,
+    nonzeros: int = 64,
+    grid: int = 10_000,
+) -> Aggregating:
+    """ν = D; all rounds kept up to 10 000."""
+    if nu is None:
+        (nu,) = problem.need("radius")
+    if memory is None:
+        memory = MEMORY if problem.horizon is None else min(MEMORY, problem.horizon)
+    check(nu, step, grid, chains=chains, steps=steps, batch=batch, memory=memory, nonzeros=nonzeros)
+    return Aggregating(
+        float(nu), int(chains), int(steps), int(batch), float(step), int(memory), int(nonzeros), int(grid)
+    )
+
+
+def theorem(problem: Problem, settings: Aggregating) -> str:
+    """Where the bound comes from."""
+    return "Vovk's mixture over a Gaussian prior, after Kakade & Ng 2005 and Foster et al. 2018"
+
+
+def bound(problem: Problem, settings: Aggregating, comparator: Comparator) -> float:
+    """E[M_T] ≤ ln 2·L_T(U) + R, L_T the base-2 logistic loss and R what the mixture on the grid costs, in nats.
+
+    1 - q̄(y) ≤ -ln q̄(y), and Σ -ln q̄(y) ≤ Σ ℓ(U) + R(‖U‖, T) on every path and for every U with ‖U‖ ≤ 4ν.
+    Needs ‖x‖ ≤ X and the grid, dK ≤ 4. Chains are only near the mixture after finitely many steps: no bound.
+    """
+    if not on_grid(problem, settings.grid):
+        raise NoBoundError(
+            f"the bound is for the exact mixture, and chains of finitely many steps are only near it; "
+            f"it is exact for dK ≤ {FEW} with grid > 0"
+        )
+    return LN2 * comparator.loss + grid_price(problem, settings.nu, settings.grid, comparator.norm, comparator.rounds)
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+def decide(s: Aggregating, state: AggregatingState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2."""
+    mix(state, x, rd.p)
+    logs(rd.p, rd.z)
+    rd.memo[0] = u
+    return draw(rd.p, best(rd.p), u)
+
+
+def learn(s: Aggregating, state: AggregatingState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 3."""
+    if truth == UNKNOWN:
+        return
+    shake(state.dice, rd.memo[0], 1)
+    absorb(state, x, truth, 1.0, s.nu, s.steps, s.batch)
+
+
+algorithm(Aggregating, decide, learn)

@@ -1,0 +1,183 @@
+"""AIOLI: logistic regression on two classes with regret linear in the radius, O(d²) a round.
+
+Jézéquel, Gaillard & Rudi, "Efficient Improper Learning for Online Logistic Regression", COLT 2020, Algorithm 1.
+Feedback: full.   Cost: O(d²) a round.
+
+    A = λI;  b = 0;  for t = 1, 2, ...                        y = ±1: labels 1 and 0;  σ(z) = 1/(1 + exp(-z))
+      1   see x;  θ = argmin ½⟨θ, Aθ⟩ - ⟨b, θ⟩ + ln(1 + e^⟨θ, x⟩) + ln(1 + e^-⟨θ, x⟩):
+              v = ⟨x, A⁻¹x⟩,  z₀ = ⟨x, A⁻¹b⟩,  z = ⟨θ, x⟩ solves z + v tanh(z/2) = z₀
+      2   play the sign of z (that of z₀)                     or, if asked, 1 with probability σ(z)
+      3   g = -yσ(-yz);  h = σ(z)σ(-z)/(1 + C)                C ≥ |⟨u, x⟩| for the u compared with
+      4   A ← A + h xx';  b ← b + (hz - g) x
+
+The bonus, the loss of both labels at the row just seen, pulls z towards 0 where the row is new; no fixed θ predicts so.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import SettingError
+from gaptron.kernels.jit import jit
+from gaptron.kernels.losses import LN2
+from gaptron.kernels.newton import clear, dot, grow, times
+from gaptron.kernels.oracles import sigmoid
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add_one, by_label, score_one, zeros
+from gaptron.kernels.simplex import draw, point
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Jézéquel, Gaillard & Rudi 2020, Algorithm 1",
+    feedback=(Feedback.FULL,),
+    losses=(Loss.LOGISTIC,),
+    time="O(d²)",
+    memory="d²",
+    regret_full="O(D d ln T), K = 2",
+    regret_bandit="",
+)
+NOTES = ()
+
+PLAYS = ("top", "sample")
+LARGEST = 2**31  # bytes
+
+
+class Aioli(NamedTuple):
+    """What you may turn."""
+
+    lam: float  # λ > 0 what A starts from
+    reach: float  # C ≥ 0 largest |⟨u, x⟩| of the rules compared with
+    sample: bool  # draw the label with probability σ(z) instead of playing the likelier one?
+
+
+class AioliState(NamedTuple):
+    """What it remembers."""
+
+    theta: Matrix  # A⁻¹b
+    P: Matrix  # A⁻¹
+    r: Matrix  # work: the row, written out
+    c: Vector  # work: A⁻¹x
+
+
+def init(settings: Aioli, problem: Problem, sparse: bool) -> AioliState:
+    """A = λI, b = 0."""
+    d = problem.n_features
+    check_room(d)
+    return AioliState(zeros(1, d, sparse), np.eye(d) / settings.lam, zeros(1, d, sparse), np.zeros(d))
+
+
+def check_room(d: int) -> None:
+    """Refuse a matrix of more than 2 GiB."""
+    if 8 * d * d > LARGEST:
+        size = f"{d} × {d} numbers, {8e-9 * d * d:.1f} GB"
+        raise SettingError(f"AIOLI would keep {size}: use ons or softmax, which keep as many as there are weights")
+
+
+def memo(settings: Aioli, problem: Problem) -> int:
+    """Kept for later: z."""
+    return 1
+
+
+def weights(state: AioliState, sparse: bool) -> Matrix:
+    """A⁻¹b, without the bonus: minus one half of it for label 0, plus one half for label 1."""
+    theta = by_label(state.theta, sparse)
+    return np.concatenate((-0.5 * theta, 0.5 * theta))
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(problem: Problem, lam: float | None = None, reach: float | None = None, play: str = "top") -> Aioli:
+    """λ = X² and C = √2 DX, for ‖U_1 - U_0‖ ≤ √2‖U‖."""
+    if problem.n_classes != 2:
+        raise SettingError(f"AIOLI knows two classes, not {problem.n_classes}: use ons, laplace or softmax for more")
+    if play not in PLAYS:
+        raise SettingError(f"play={play!r} must be one of {', '.join(PLAYS)}")
+    if lam is None:
+        lam = (problem.need("norm")[0] or 1.0) ** 2
+    if reach is None:
+        X, D = problem.need("norm", "radius")
+        reach = math.sqrt(2) * D * X
+    if not (lam > 0.0 and math.isfinite(lam)):
+        raise SettingError(f"lam={lam!r} must be a positive number")
+    if not (reach >= 0.0 and math.isfinite(reach)):
+        raise SettingError(f"reach={reach!r} must be a number of at least 0")
+    check_room(problem.n_features)
+    return Aioli(float(lam), float(reach), play == "sample")
+
+
+def theorem(problem: Problem, settings: Aioli) -> str:
+    """Where the bound comes from."""
+    return "the theorem of Jézéquel et al. 2020, constants of its proof"
+
+
+def bound(problem: Problem, settings: Aioli, comparator: Comparator) -> float:
+    """Σ ℓ(z_t) ≤ L + λ‖U‖² + d(1 + C) ln(1 + TX²/(4dλ(1 + C))), ℓ = -ln σ(yz), L = ln 2·L_T(U), on every path.
+
+    Holds for √2‖U‖X ≤ C, ‖x‖ ≤ X, answers in order and any λ. With u = U_1 - U_0 and so ‖u‖² ≤ 2‖U‖², line 3's parabola
+    lies below the loss at every u with |⟨u, x⟩| ≤ C, and each round adds at most (1 + C) ln(1 + h⟨x, A⁻¹x⟩), because
+    σ(±z)² - tanh(z/2)² ≤ 2σ(z)σ(-z). The top label errs at most Σ ℓ/ln 2 times, a drawn one in expectation Σ ℓ.
+    """
+    (X,) = problem.need("norm")
+    d, lam, C = problem.n_features, settings.lam, settings.reach
+    if math.sqrt(2) * comparator.norm * X > C * (1 + 1e-12):
+        return math.inf
+    regret = d * (1 + C) * math.log1p(comparator.rounds * X * X / (4 * d * lam * (1 + C)))
+    total = LN2 * comparator.loss + lam * comparator.norm**2 + regret
+    return total if settings.sample else total / LN2
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def with_bonus(v: float, z0: float) -> float:
+    """The root of z + v tanh(z/2) = z₀, v ≥ 0.
+
+    For z₀ ≥ 0 the left side is concave, so that Newton's method from below stays below and climbs to the root.
+    """
+    goal = abs(z0)
+    z = max(goal / (1.0 + v / 2.0), goal - v)
+    for _ in range(100):
+        t = math.tanh(z / 2.0)
+        step = (goal - z - v * t) / (1.0 + v / 2.0 * (1.0 - t * t))
+        z += step
+        if step <= 1e-15 * z:
+            break
+    return z if z0 >= 0.0 else -z
+
+
+def decide(s: Aioli, state: AioliState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2. The scores are ∓z₀/2, whose signs are those of ∓z/2."""
+    row, image = state.r.ravel(), state.c
+    clear(row)
+    add_one(state.r, x, 0, 1.0)
+    times(state.P, row, image)
+    z0 = score_one(state.theta, x, 0)
+    z = with_bonus(max(dot(row, image), 0.0), z0)
+    rd.memo[0] = z
+    rd.z[0], rd.z[1] = -z0 / 2.0, z0 / 2.0
+    top = 1 if z0 > 0.0 else 0
+    if s.sample:
+        rd.p[0], rd.p[1] = sigmoid(-z), sigmoid(z)
+        return draw(rd.p, top, u)
+    point(rd.p, top)
+    return top
+
+
+def learn(s: Aioli, state: AioliState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Lines 3-4, on A⁻¹ and A⁻¹b."""
+    z = rd.memo[0]
+    g = -sigmoid(-z) if truth == 1 else sigmoid(z)
+    h = sigmoid(z) * sigmoid(-z) / (1.0 + s.reach)
+    before = score_one(state.theta, x, 0)
+    row, theta = state.r.ravel(), state.theta.ravel()
+    clear(row)
+    add_one(state.r, x, 0, 1.0)
+    grow(state.P, row, h, state.c)
+    for i in range(theta.shape[0]):
+        theta[i] += (h * z - g - h * before) * state.c[i]
+
+
+algorithm(Aioli, decide, learn)

@@ -1,0 +1,152 @@
+"""AROW: adaptive regularisation of weights, multiclass.
+
+Crammer, Kulesza & Dredze, "Adaptive Regularization of Weight Vectors", NIPS 2009, Figure 1, carried to K labels: the
+right label against the best wrong one, each with its own Gaussian N(W_k, Σ_k).
+Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(d²) to learn.
+
+    W = 0, Σ_k = I;  for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  play ŷ = argmax z
+      2   r = best label other than y;  m = z_y - z_r
+      3   if m < 1:  v = x'Σ_y x + x'Σ_r x;  β = 1/(v + r₀);  α = (1 - m)β
+              W_y ← W_y + α Σ_y x,  W_r ← W_r - α Σ_r x
+      4       for k in {y, r}:
+              precision   Σ_k⁻¹ ← Σ_k⁻¹ + xx'/r₀
+              drop        Σ_k ← Σ_k - β Σ_k xx' Σ_k
+          diagonal: Σ_k is kept, and updated, as d numbers
+
+It learns from right answers too while their margin is small. With one Gaussian the two updates of line 4 are the same;
+with two they are not, and both are in use.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.jit import jit
+from gaptron.kernels.linalg import FULL, check_room, matrix_kind, move_one, shrink, times_one
+from gaptron.kernels.losses import margin
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import by_label, scores, zeros
+from gaptron.kernels.simplex import best, point, rival
+from gaptron.kernels.variance import add_spread, drop, narrow, spread_one
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Crammer, Kulesza & Dredze 2009, Figure 1",
+    feedback=(Feedback.FULL,),
+    losses=(Loss.HINGE,),
+    time="O(dK); full matrices O(dK + d²)",
+    memory="2dK; full matrices d²K",
+    regret_full="none given here",
+    regret_bandit="",
+)
+NOTES = ()
+UPDATES = ("precision", "drop")
+DROP = UPDATES.index("drop")
+
+
+class Arow(NamedTuple):
+    """What you may turn."""
+
+    matrix: int  # diagonal or full
+    r0: float  # r₀ > 0  how slowly it grows sure of itself
+    update: int  # line 4: precision or drop
+
+
+class ArowState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix
+    S: Matrix  # diagonal: like W; full: the K matrices Σ_k, d × d, below each other
+    r: Vector  # work: Σ_y x
+    b: Vector  # work: Σ_r x
+
+
+def init(settings: Arow, problem: Problem, sparse: bool) -> ArowState:
+    """Line 0: W = 0, Σ = I."""
+    K, d = problem.n_classes, problem.n_features
+    W = zeros(K, d, sparse)
+    if settings.matrix != FULL:
+        return ArowState(W, np.ones_like(W), np.zeros(0), np.zeros(0))
+    check_room(K * d, d)
+    return ArowState(W, np.tile(np.eye(d), (K, 1)), np.zeros(d), np.zeros(d))
+
+
+def memo(settings: Arow, problem: Problem) -> int:
+    """Nothing to keep beside the scores."""
+    return 0
+
+
+def weights(state: ArowState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return by_label(state.W, sparse)
+
+
+def recommend(problem: Problem, matrix: str = "diagonal", r0: float = 1.0, update: str = "precision") -> Arow:
+    """Diagonal, r₀ = 1."""
+    kind = matrix_kind(matrix)
+    if kind == FULL:
+        check_room(problem.n_classes * problem.n_features, problem.n_features)
+    if not (r0 > 0.0 and math.isfinite(r0)):
+        raise SettingError(f"r0={r0!r} must be a positive number")
+    if update not in UPDATES:
+        raise SettingError(f"update={update!r} must be one of {', '.join(UPDATES)}")
+    return Arow(kind, float(r0), UPDATES.index(update))
+
+
+def theorem(problem: Problem, settings: Arow) -> str:
+    """Where a bound would come from."""
+    return "none: the bound of Crammer et al. 2009 is for two labels and one full matrix"
+
+
+def bound(problem: Problem, settings: Arow, comparator: Comparator) -> float:
+    """None: the paper's bound is for two labels, one full matrix, and counts the rows it learned from."""
+    raise NoBoundError("AROW's bound is for two labels and one full matrix, and needs the rows it learned from")
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+def decide(s: Arow, state: ArowState, x: Row, rd: Round, u: float) -> int:
+    """Line 1."""
+    scores(state.W, x, rd.z)
+    top = best(rd.z)
+    point(rd.p, top)
+    return top
+
+
+@jit
+def share(s: Arow, beta: float, own: float) -> float:
+    """How much of Σxx'Σ line 4 takes off a Σ for which x'Σx = own."""
+    return beta if s.update == DROP else 1.0 / (s.r0 + own)
+
+
+def learn(s: Arow, state: ArowState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Lines 2-4."""
+    m = margin(rd.z, truth)
+    if m >= 1.0:
+        return
+    W, S, other = state.W, state.S, rival(rd.z, truth)
+    if s.matrix == FULL:
+        d = state.r.shape[0]
+        own, its = times_one(S, x, truth, state.r), times_one(S, x, other, state.b)
+        beta = 1.0 / (own + its + s.r0)
+        move_one(W, x, truth, state.r, (1.0 - m) * beta)
+        move_one(W, x, other, state.b, (m - 1.0) * beta)
+        shrink(S[truth * d : (truth + 1) * d], state.r, share(s, beta, own))
+        shrink(S[other * d : (other + 1) * d], state.b, share(s, beta, its))
+        return
+    beta = 1.0 / (spread_one(S, x, truth) + spread_one(S, x, other) + s.r0)
+    add_spread(W, S, x, truth, (1.0 - m) * beta)
+    add_spread(W, S, x, other, (m - 1.0) * beta)
+    if s.update == DROP:
+        drop(S, x, truth, beta)
+        drop(S, x, other, beta)
+    else:
+        narrow(S, x, truth, 1.0 / s.r0)
+        narrow(S, x, other, 1.0 / s.r0)
+
+
+algorithm(Arow, decide, learn)

@@ -1,0 +1,151 @@
+"""Confidit: play the label that may well be right.
+
+Crammer & Gentile, "Multiclass Classification with Bandit Feedback Using Adaptive Regularization", ICML 2011 (Machine
+Learning 2013), in its practical form.
+Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(d²K) and O(d²).
+
+    A_k = (1 + α)² I, w_k = 0;  for t = 1, 2, ...
+      1   see x;  x ← x/‖x‖
+      2   ε_k² = η x'A_k⁻¹x;  ŷ = argmax ⟨w_k, x⟩ + ε_k;  play ŷ
+      3   s = 1 if ŷ was right; if wrong, s = 1 with probability (1 - α)/2, else s = -1
+      4   w_ŷ ← (A_ŷ + xx')⁻¹(A_ŷ w_ŷ + s x);  A_ŷ ← A_ŷ + xx'        (no other label moves)
+          diagonal: A_k is kept, and updated, as d numbers
+
+The model behind it: label k is right with probability (α + ⟨u_k, x⟩)/(1 + α), so that E s = ⟨u_k, x⟩. The theory
+widens ε with ln t and keeps each ⟨w_k, x⟩ in [-α, 1]; practice, and this file, do neither. No label is drawn: one is
+played because its score ⟨w_k, x⟩ is high, or because little is known of it. Where labels do not follow the model
+nothing is promised.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.jit import jit
+from gaptron.kernels.linalg import FULL, check_room, matrix_kind, move_one, shrink, times_one
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, point
+from gaptron.kernels.variance import ridge, spreads
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Crammer & Gentile 2011",
+    feedback=(Feedback.BANDIT,),
+    losses=(Loss.HINGE,),
+    time="O(dK); full matrices O(d²K)",
+    memory="2dK; full matrices d²K",
+    regret_full="",
+    regret_bandit="none as practised; Õ(K √(dT)) against its model's best policy",
+)
+NOTES = ()
+TINY = 1e-280  # rows whose ‖x‖² is below this count as zero
+
+
+class Confidit(NamedTuple):
+    """What you may turn."""
+
+    matrix: int  # diagonal or full
+    alpha: float  # α ∈ (-1, 1]  of the model; 1: a wrong label always counts -1
+    eta: float  # η ≥ 0         how wide ε is: the larger, the more it tries
+
+
+class ConfiditState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix
+    S: Matrix  # A⁻¹. diagonal: like W; full: K matrices d × d, below each other
+    r: Vector  # work: x'A_k⁻¹x, then ⟨w_k, x⟩ + ε_k, of every label
+    b: Vector  # work: A_k⁻¹x
+
+
+def init(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditState:
+    """Line 0: w = 0, A = (1 + α)² I."""
+    K, d = problem.n_classes, problem.n_features
+    W, first = zeros(K, d, sparse), 1.0 / (1.0 + settings.alpha) ** 2
+    if settings.matrix != FULL:
+        return ConfiditState(W, np.full_like(W, first), np.zeros(K), np.zeros(0))
+    check_room(K * d, d)
+    return ConfiditState(W, np.tile(np.eye(d) * first, (K, 1)), np.zeros(K), np.zeros(d))
+
+
+def memo(settings: Confidit, problem: Problem) -> int:
+    """Kept for later: u, which decides line 3's coin."""
+    return 1
+
+
+def weights(state: ConfiditState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return by_label(state.W, sparse)
+
+
+def recommend(problem: Problem, matrix: str = "diagonal", alpha: float = 1.0, eta: float = 1.0) -> Confidit:
+    """Diagonal, α = 1 as in the paper's experiments, η = 1."""
+    kind = matrix_kind(matrix)
+    if kind == FULL:
+        check_room(problem.n_classes * problem.n_features, problem.n_features)
+    if not -1.0 < alpha <= 1.0:
+        raise SettingError(f"alpha={alpha!r} must lie in (-1, 1]")
+    if not (eta >= 0.0 and math.isfinite(eta)):
+        raise SettingError(f"eta={eta!r} must be a number of at least 0")
+    return Confidit(kind, float(alpha), float(eta))
+
+
+def theorem(problem: Problem, settings: Confidit) -> str:
+    """Where a bound would come from."""
+    return "none: a practical form of Crammer & Gentile 2011, whose theorem assumes its model and a wider ε"
+
+
+def bound(problem: Problem, settings: Confidit, comparator: Comparator) -> float:
+    """None: the theorem compares with the best policy of a model of the labels, not with a rule U on any stream."""
+    raise NoBoundError(
+        "Confidit draws nothing, so no bound holds on every stream; its theorem assumes a model of the labels"
+    )
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def shortening(square: float) -> float:
+    """1/‖x‖; a zero row stays zero."""
+    return 1.0 / math.sqrt(square) if square > TINY else 0.0
+
+
+def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2. ⟨w_k, x⟩ + ε_k grows with ‖x‖ alike for all labels, so that ŷ needs no division by it."""
+    scores(state.W, x, rd.z)
+    if s.matrix == FULL:
+        for k in range(rd.z.shape[0]):
+            state.r[k] = times_one(state.S, x, k, state.b)
+    else:
+        spreads(state.S, x, state.r)
+    for k in range(rd.z.shape[0]):
+        state.r[k] = rd.z[k] + math.sqrt(s.eta * state.r[k])
+    rd.memo[0] = u
+    hopeful = best(state.r)
+    point(rd.p, hopeful)
+    return hopeful
+
+
+def learn(s: Confidit, state: ConfiditState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Lines 3-4, with w and A of the label as they are now."""
+    unit = shortening(sqnorm(x))
+    if unit == 0.0:
+        return
+    sign = 1.0
+    if truth == UNKNOWN and rd.memo[0] >= (1.0 - s.alpha) / 2.0:
+        sign = -1.0
+    if s.matrix == FULL:
+        d = state.b.shape[0]
+        r = times_one(state.S, x, label, state.b) * unit * unit
+        step = sign - unit * score_one(state.W, x, label)
+        move_one(state.W, x, label, state.b, unit * step / (1.0 + r))
+        shrink(state.S[label * d : (label + 1) * d], state.b, unit * unit / (1.0 + r))
+    else:
+        ridge(state.W, state.S, x, label, sign * unit, unit * unit)
+
+
+algorithm(Confidit, decide, learn)

@@ -1,0 +1,290 @@
+"""HingeLMC: sample rules from the exponent of their hinge loss, play in proportion to their hinges.
+
+After Foster & Krishnamurthy, "Contextual bandits with surrogate losses: Margin bounds and efficient algorithms",
+NeurIPS 2018, Algorithm 1.   Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn, t wrong guesses.
+
+    for t = 1, 2, ...
+      1   see x;  for every chain W:  f_k = ⟨W_k, x⟩ less the mean over labels;  ψ_k = max{1 + f_k/γ, 0};  π = ψ/Σψ
+      2   p = (1 - Kμ) π̄ + μ,  π̄ the mean over the C chains
+      3   play y' ~ p
+      4   if y' was wrong:  keep (x, y', 1/p(y')), and J times for every chain
+              W ← W - (h/2) η Σ_s ∇ψ(y'_s)/p_s + √h ξ,   ξ standard normal;   project onto ‖W‖ ≤ D
+          h = c/(η Σ ‖x‖²/(p γ²) + dK/D²)
+
+This is the practical form. The paper draws one rule, plays it, and guesses 1/p by drawing again until the label comes
+back; here C chains are averaged, so that p is known. The paper's chains make as many steps as its theorem asks for;
+here they make J from where they were. So there is no guarantee. A history of `memory` wrong guesses is kept, and beyond
+it the oldest is forgotten.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.dice import Dice, new_dice, shake, throw, uniform
+from gaptron.kernels.history import crowded, forget, keep, new_history, recall, refuse_beyond, slot
+from gaptron.kernels.jit import jit
+from gaptron.kernels.mixture import Rules, leap
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, draw
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="after Foster & Krishnamurthy 2018, Algorithm 1",
+    feedback=(Feedback.BANDIT,),
+    losses=(Loss.HINGE,),
+    time="O(CJt nnz K)",
+    memory="data + CdK",
+    regret_full="",
+    regret_bandit="none here; the paper's own Õ((B/γ) √(dKT))",
+)
+NOTES = ()
+MEMORY = 10_000
+
+
+class HingeLmc(NamedTuple):
+    """What you may turn."""
+
+    eta: float  # η > 0      how sharply loss counts; 0: the paper's, once d is known
+    mu: float  # μ ∈ (0, 1/K] least probability of a label
+    margin: float  # γ > 0   where the hinge bends
+    ball: float  # D > 0     the rules' norm at most
+    chains: int  # C ≥ 1
+    steps: int  # J ≥ 1      of each chain, each wrong guess
+    batch: int  # b ≥ 0      rounds a step looks at; 0: all
+    step: float  # c > 0     the step's factor
+    memory: int  # wrong guesses kept
+    nonzeros: int  # of a sparse row on average: room for memory × nonzeros numbers
+
+
+class HingeLmcState(NamedTuple):
+    """What it remembers."""
+
+    W: Rules  # C chains
+    values: Vector  # the history of rows: its four arrays
+    indices: NDArray[np.int32]
+    place: Integers
+    span: Integers
+    y: Integers  # the labels guessed in vain
+    v: Vector  # 1/p of each
+    pace: Vector  # η, Σ v‖x‖², wrong guesses so far
+    G: Matrix  # work: the gradient
+    r: Vector  # work: one number per label
+    dice: Dice
+
+
+def init(settings: HingeLmc, problem: Problem, sparse: bool) -> HingeLmcState:
+    """Chains at zero, which is what the uniform prior on the ball says on average."""
+    s, K, d = settings, problem.n_classes, problem.n_features
+    refuse_beyond(s.chains * K * d, f"{s.chains} chains of {K} × {d} numbers", "fewer chains")
+    kind = zeros(K, d, sparse)
+    return HingeLmcState(
+        np.zeros((s.chains, *kind.shape)),
+        *new_history(s.memory, d, sparse, s.nonzeros),
+        np.zeros(s.memory, dtype=np.int64),
+        np.zeros(s.memory),
+        np.array([sharpness(problem, s), 0.0, 0.0]),
+        kind,
+        np.zeros(K),
+        new_dice(),
+    )
+
+
+def memo(settings: HingeLmc, problem: Problem) -> int:
+    """u, for the dice of line 4."""
+    return 1
+
+
+def weights(state: HingeLmcState, sparse: bool) -> Matrix:
+    """The chains' mean, K × d. The predictions are those of the mixture, not of this mean."""
+    return by_label(np.asarray(state.W.mean(axis=0)), sparse)
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def sharpness(problem: Problem, settings: HingeLmc) -> float:
+    """η as given, or √(n γ² ln(e + BTK/γ)/(5K²B²T)) with n = dK and scores up to B = XD."""
+    if settings.eta > 0.0:
+        return settings.eta
+    X, T = problem.need("norm", "horizon")
+    K, n, g = problem.n_classes, problem.n_classes * problem.n_features, settings.margin
+    B = X * settings.ball
+    return math.sqrt(n * g**2 * math.log(math.e + B * T * K / g) / (5 * K**2 * B**2 * T))
+
+
+def recommend(
+    problem: Problem,
+    eta: float | None = None,
+    mu: float | None = None,
+    margin: float = 1.0,
+    ball: float | None = None,
+    chains: int = 16,
+    steps: int = 2,
+    batch: int = 0,
+    step: float = 0.5,
+    memory: int | None = None,
+    nonzeros: int = 64,
+) -> HingeLmc:
+    """The paper's η (settled when the width of the rows is known) and μ = 1/(K√T); D = the radius, γ = 1."""
+    K = problem.n_classes
+    if eta is None:
+        problem.need("norm", "horizon")
+    if mu is None:
+        (T,) = problem.need("horizon")
+        mu = 1.0 / (K * math.sqrt(T))
+    if ball is None:
+        (ball,) = problem.need("radius")
+    if memory is None:
+        memory = MEMORY if problem.horizon is None else min(MEMORY, problem.horizon)
+    if not 0.0 < mu <= 1.0 / K:
+        raise SettingError(f"mu={mu!r} must lie in (0, 1/K], here (0, {1 / K:.6g}]")
+    for name, number in (("eta", 1.0 if eta is None else eta), ("margin", margin), ("ball", ball), ("step", step)):
+        if not (number > 0.0 and math.isfinite(number)):
+            raise SettingError(f"{name}={number!r} must be a positive number")
+    counts = {"chains": chains, "steps": steps, "batch": batch, "memory": memory, "nonzeros": nonzeros}
+    for name, count in counts.items():
+        least = 0 if name == "batch" else 1
+        if count != int(count) or count < least:
+            raise SettingError(f"{name}={count!r} must be a whole number of at least {least}")
+    first = 0.0 if eta is None else float(eta), float(mu), float(margin), float(ball)
+    return HingeLmc(*first, int(chains), int(steps), int(batch), float(step), int(memory), int(nonzeros))
+
+
+def theorem(problem: Problem, settings: HingeLmc) -> str:
+    """What the settings go back to."""
+    return "none: a practical form of HingeLMC, after Foster & Krishnamurthy 2018"
+
+
+def bound(problem: Problem, settings: HingeLmc, comparator: Comparator) -> float:
+    """None."""
+    raise NoBoundError(
+        "HingeLMC is proved for chains run to their limit and 1/p guessed by drawing again; "
+        "here chains of few steps are averaged"
+    )
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def policy(f: Vector, margin: float, pi: Vector) -> None:
+    """Line 1: π from the scores. Σψ ≥ K, so that ⟨ℓ, π⟩ ≤ ⟨ℓ, ψ⟩/K for every ℓ ≥ 0."""
+    K, mean, total = f.shape[0], 0.0, 0.0
+    for k in range(K):
+        mean += f[k] / K
+    for k in range(K):
+        pi[k] = max(1.0 + (f[k] - mean) / margin, 0.0)
+        total += pi[k]
+    for k in range(K):
+        pi[k] /= total
+
+
+@jit
+def push(s: HingeLmc, state: HingeLmcState, x: Row, W: Matrix, j: int, v: float) -> None:
+    """G ← G + v∇ψ(y') for round j of the history, x saying of what kind its row is."""
+    old, K = recall(state, x, j), state.r.shape[0]
+    scores(W, old, state.r)
+    mean = 0.0
+    for k in range(K):
+        mean += state.r[k] / K
+    if 1.0 + (state.r[state.y[j]] - mean) / s.margin <= 0.0:
+        return
+    for k in range(K):
+        state.r[k] = -v / (K * s.margin)
+    state.r[state.y[j]] += v / s.margin
+    add(state.G, old, state.r)
+
+
+@jit
+def project(W: Matrix, ball: float) -> None:
+    """The nearest point of ‖W‖ ≤ D."""
+    total = 0.0
+    for i in range(W.shape[0]):
+        for j in range(W.shape[1]):
+            total += W[i, j] * W[i, j]
+    if total > ball * ball:
+        shrink = ball / math.sqrt(total)
+        for i in range(W.shape[0]):
+            for j in range(W.shape[1]):
+                W[i, j] *= shrink
+
+
+@jit
+def scatter(s: HingeLmc, state: HingeLmcState, x: Row) -> None:
+    """Before the first answer: chains uniform on the ball."""
+    n = state.G.shape[0] * state.G.shape[1]
+    for c in range(state.W.shape[0]):
+        W = state.W[c]
+        length = s.ball * uniform(state.dice) ** (1.0 / n)
+        reach = length / math.sqrt(leap(W, x, W, W, 0.0, 1.0, state.dice))
+        for i in range(W.shape[0]):
+            for j in range(W.shape[1]):
+                W[i, j] *= reach
+
+
+@jit
+def langevin(s: HingeLmc, state: HingeLmcState, x: Row) -> None:
+    """Line 4's steps."""
+    eta, count = state.pace[0], state.span[1]
+    n = state.G.shape[0] * state.G.shape[1]
+    curve = eta * max(state.pace[1], 0.0) / (s.margin * s.margin) + n / (s.ball * s.ball)
+    h = s.step / curve
+    for _ in range(s.steps):
+        for c in range(state.W.shape[0]):
+            W = state.W[c]
+            state.G[:] = 0.0
+            if s.batch == 0:
+                for i in range(count):
+                    j = slot(state, i)
+                    push(s, state, x, W, j, eta * state.v[j])
+            else:
+                for _ in range(s.batch):
+                    j = slot(state, throw(state.dice) % count)
+                    push(s, state, x, W, j, eta * state.v[j] * count / s.batch)
+            leap(W, x, W, state.G, h / 2.0, math.sqrt(h), state.dice)
+            project(W, s.ball)
+
+
+def decide(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-3."""
+    K, C = rd.p.shape[0], state.W.shape[0]
+    for k in range(K):
+        rd.p[k] = 0.0
+    for c in range(C):
+        scores(state.W[c], x, state.r)
+        policy(state.r, s.margin, state.r)
+        for k in range(K):
+            rd.p[k] += state.r[k] / C
+    for k in range(K):
+        rd.z[k] = rd.p[k]
+        rd.p[k] = (1.0 - K * s.mu) * rd.p[k] + s.mu
+    rd.memo[0] = u
+    return draw(rd.p, best(rd.p), u)
+
+
+def learn(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 4. A right guess has no loss and teaches nothing."""
+    if truth != UNKNOWN:
+        return
+    shake(state.dice, rd.memo[0], 1)
+    if state.pace[2] == 0.0:
+        scatter(s, state, x)
+    while crowded(state, x):
+        j = slot(state, 0)
+        state.pace[1] -= state.v[j] * sqnorm(recall(state, x, j))
+        forget(state)
+    if state.span[1] == 0:
+        state.pace[1] = 0.0
+    j = keep(state, x)
+    state.y[j], state.v[j] = label, 1.0 / rd.p[label]
+    state.pace[1] += state.v[j] * sqnorm(recall(state, x, j))
+    state.pace[2] += 1.0
+    langevin(s, state, x)
+
+
+algorithm(HingeLmc, decide, learn)

@@ -1,0 +1,233 @@
+"""Online Laplace approximation: a Gaussian filter over softmax weights.
+
+After the mixture of Foster, Kale, Luo, Mohri & Sridharan, "Logistic Regression: The Importance of Being Improper",
+COLT 2018, whose posterior it replaces by a Gaussian that takes one Newton step a round, as in Spiegelhalter &
+Lauritzen 1990. A heuristic: nothing is proved of it, because nothing bounds how far the Gaussian strays from the
+posterior.   Feedback: full.   Cost: O(dK) a round with a diagonal matrix, O(K(dK)²) with the full one.
+
+    W ~ N(μ, A⁻¹);  μ = 0;  A = I/ν²;  for t = 1, 2, ...
+      1   see x;  z_k = ⟨μ_k, x⟩;  play argmax z
+          or, if asked, y' ~ q̄ = the mean of softmax(z + noise), noise ~ N(0, V), V = (I ⊗ x)' A⁻¹ (I ⊗ x)
+      2   q = softmax z;  H = diag(q) - qq'
+      3   A ← A + H ⊗ xx'                                     diagonal: A_k ← A_k + q_k(1 - q_k) x²
+      4   μ ← μ - A⁻¹ ((q - e_y) ⊗ x)
+
+The mean is over a fixed set of Gaussian points, so that q̄ is a function of x and the state alone.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.dice import new_dice, normal, shake
+from gaptron.kernels.jit import jit
+from gaptron.kernels.likelihood import told
+from gaptron.kernels.linalg import FULL, check_room, matrix_kind
+from gaptron.kernels.newton import clear, descend, dot, grow, spread, times
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, zeros
+from gaptron.kernels.simplex import best, draw, point, softmax
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="after Foster et al. 2018; Spiegelhalter & Lauritzen 1990",
+    feedback=(Feedback.FULL,),
+    losses=(Loss.LOGISTIC,),
+    time="O(dK) diagonal, O(K(dK)²) full",
+    memory="2dK diagonal, (dK)² full",
+    regret_full="unknown",
+    regret_bandit="",
+)
+NOTES = ()
+
+PLAYS = ("top", "sample")
+
+
+class Laplace(NamedTuple):
+    """What you may turn."""
+
+    full: bool  # the whole precision matrix, or its diagonal?
+    nu: float  # ν > 0 standard deviation of each weight before the first round
+    samples: int  # Gaussian points that q̄ is a mean over
+    sample: bool  # draw the label from q̄ instead of playing the top one?
+
+
+class LaplaceState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix  # μ
+    A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
+    points: Matrix  # standard normal numbers, a row a sample
+    r: Vector  # work: coefficients
+    b: Matrix  # work: V, then its root
+    c: Matrix  # work for the full matrix: vectors over all weights
+
+
+def init(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceState:
+    """μ = 0, A = I/ν²."""
+    K, d = problem.n_classes, problem.n_features
+    W, n = zeros(K, d, sparse), K * d if settings.full else 0
+    A = W + 1.0 / settings.nu**2
+    if settings.full:
+        check_room(n, n)
+        A = np.eye(n) * settings.nu**2
+    points = np.zeros((settings.samples if settings.sample else 0, K))
+    throw_points(points)
+    return LaplaceState(W, A, points, np.zeros(K), np.zeros((K + 1, K)), np.zeros((2, n)))
+
+
+def throw_points(points: Matrix) -> None:
+    """Fill with standard normal numbers, each row followed by its mirror image so that their mean is 0."""
+    dice = new_dice()
+    shake(dice, 0.5, 0)
+    for i in range(0, points.shape[0], 2):
+        for k in range(points.shape[1]):
+            points[i, k] = normal(dice)
+        if i + 1 < points.shape[0]:
+            points[i + 1] = -points[i]
+
+
+def memo(settings: Laplace, problem: Problem) -> int:
+    """The scores say it all."""
+    return 0
+
+
+def weights(state: LaplaceState, sparse: bool) -> Matrix:
+    """μ, K × d."""
+    return by_label(state.W, sparse)
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(
+    problem: Problem, matrix: str = "diagonal", nu: float | None = None, samples: int = 64, play: str = "top"
+) -> Laplace:
+    """ν = 2/X, and 64 points for q̄."""
+    if play not in PLAYS:
+        raise SettingError(f"play={play!r} must be one of {', '.join(PLAYS)}")
+    if nu is None:
+        nu = 2.0 / (problem.need("norm")[0] or 1.0)
+    if not (nu > 0.0 and math.isfinite(nu)):
+        raise SettingError(f"nu={nu!r} must be a positive number")
+    if samples != int(samples) or samples < 1:
+        raise SettingError(f"samples={samples!r} must be a whole number of at least 1")
+    full, n = matrix_kind(matrix) == FULL, problem.n_classes * problem.n_features
+    if full:
+        check_room(n, n)
+    return Laplace(full, float(nu), int(samples), play == "sample")
+
+
+def theorem(problem: Problem, settings: Laplace) -> str:
+    """Where a bound would come from."""
+    return "none: a heuristic"
+
+
+def bound(problem: Problem, settings: Laplace, comparator: Comparator) -> float:
+    """None: the theorem is about the exact mixture."""
+    raise NoBoundError("the regret of Foster et al. 2018 is that of the exact posterior, and this one is approximate")
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def take_root(V: Matrix, least: float) -> None:
+    """V = LL', L lower triangular, written over the lower half of V; a pivot that rounding made negative counts 0."""
+    for k in range(V.shape[1]):
+        for j in range(k + 1):
+            s = V[k, j]
+            for i in range(j):
+                s -= V[k, i] * V[j, i]
+            if j < k:
+                V[k, j] = s / V[j, j] if V[j, j] > 0.0 else 0.0
+            else:
+                V[k, k] = math.sqrt(s) if s > least else 0.0
+
+
+def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, u: float) -> int:
+    """Line 1."""
+    K = rd.z.shape[0]
+    scores(state.W, x, rd.z)
+    top = best(rd.z)
+    if not s.sample:
+        point(rd.p, top)
+        return top
+    V = state.b
+    if s.full:
+        columns = state.c[0].reshape(state.W.shape)
+        image = state.c[1].reshape(state.W.shape)
+        widest = 0.0
+        for j in range(K):
+            clear(state.c[0])
+            add_one(columns, x, j, 1.0)
+            times(state.A, state.c[0], state.c[1])
+            for k in range(j, K):
+                V[k, j] = score_one(image, x, k)
+            widest = max(widest, V[j, j])
+        take_root(V[:K], 1e-14 * widest)
+    else:
+        spread(state.A, x, state.r)
+        for k in range(K):
+            for j in range(k):
+                V[k, j] = 0.0
+            V[k, k] = math.sqrt(state.r[k])
+    mean(state.points, V, rd.z, state.r, rd.p)
+    return draw(rd.p, top, u)
+
+
+@jit
+def mean(points: Matrix, L: Matrix, z: Vector, q: Vector, p: Vector) -> None:
+    """p = the mean of softmax(z + Lξ) over the points ξ. q and the last row of L: work."""
+    K, S = z.shape[0], points.shape[0]
+    for k in range(K):
+        p[k] = 0.0
+    noisy = L[K]
+    for i in range(S):
+        for k in range(K):
+            noisy[k] = z[k]
+            for j in range(k + 1):
+                noisy[k] += L[k, j] * points[i, j]
+        softmax(noisy, best(noisy), q)
+        for k in range(K):
+            p[k] += q[k] / S
+
+
+def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Lines 2-4."""
+    r, q = state.r, state.b[0]
+    K = r.shape[0]
+    softmax(rd.z, best(rd.z), q)
+    if not s.full:
+        told(q, truth, r)
+        for k in range(K):
+            q[k] *= 1.0 - q[k]
+        descend(state.W, state.A, x, r, q, 1.0)
+        return
+    G, g, v = state.c[0].reshape(state.W.shape), state.c[0], state.c[1]
+    tail = 1.0  # H = Σ_k q_k T_{k+1}/T_k ll', l = e_k - Σ_{j > k} q_j/T_{k+1} e_j, T_k = Σ_{j ≥ k} q_j
+    for k in range(K - 1):
+        left = 0.0
+        for j in range(k + 1, K):
+            left += q[j]
+        size = q[k] * left / tail
+        tail = left
+        if size <= 0.0:
+            continue
+        for j in range(K):
+            r[j] = -q[j] / left if j > k else 0.0
+        r[k] = 1.0
+        clear(g)
+        add(G, x, r)
+        grow(state.A, g, size, v)
+    told(q, truth, r)
+    clear(g)
+    add(G, x, r)
+    w = state.W.ravel()
+    for i in range(g.shape[0]):
+        w[i] -= dot(state.A[i], g)
+
+
+algorithm(Laplace, decide, learn)

@@ -1,0 +1,192 @@
+"""Newtron: second-order bandit learning of the logistic loss, and its diagonal version PNewtron.
+
+Hazan & Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction", NIPS 2011, Algorithm 1;
+PNewtron of its experiments.   Feedback: bandit.   Cost: O(dK) a round (PNewtron), O((dK)²) and projections (full).
+
+    W = 0;  b = 0;  A = I/D;  for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  P = softmax(αz);  P̃ = (1 - γ)P + γ/K
+      2   with probability γ explore: V = 0 and y' uniform;  else V = W and y' ~ P
+      3   play y';  G = g ⊗ x
+              right     g = (1 - P(y'))/P̃(y')·(1/K - e_y')    κ = P̃(y')
+              wrong     g = P(y')/P̃(y')·(e_y' - 1/K)          κ = 1
+      4   A ← A + κβ GG';  b ← b + (1 - κβ⟨G, V⟩)G
+      5   W ← argmin ½⟨W, AW⟩ + ⟨b, W⟩ over ‖W‖ ≤ D
+
+The loss is -ln P(y)/α, and over the draw of y' the mean of G is its gradient (P - e_y) ⊗ x; κ keeps the second moment
+of G bounded. PNewtron keeps the diagonal of A, and for line 5 shortens -A⁻¹b to length D where it is longer, which is
+the exact minimiser only inside the ball.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.jit import jit
+from gaptron.kernels.linalg import FULL, check_room, matrix_kind
+from gaptron.kernels.newton import clear, dot, follow, grow, into_ball
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add, by_label, scores, zeros
+from gaptron.kernels.simplex import best, draw, softmax
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Hazan & Kale 2011, Algorithm 1",
+    feedback=(Feedback.BANDIT,),
+    losses=(Loss.LOGISTIC,),
+    time="O(dK) diagonal, O((dK)²) full",
+    memory="2dK diagonal, (dK)² full",
+    regret_full="",
+    regret_bandit="O(ln T) to O(T^⅔), as α grows",
+)
+NOTES = ()
+
+REFRESH = 100_000  # updates between two times that ‖W‖² is computed from the weights themselves
+
+
+class Newtron(NamedTuple):
+    """What you may turn."""
+
+    full: bool  # the whole matrix (Newtron), or its diagonal (PNewtron)?
+    alpha: float  # α > 0  how sharp the softmax of the scores is
+    beta: float  # β > 0  how much curvature is trusted
+    gamma: float  # γ ∈ (0, 1] exploration
+    ball: float  # D > 0  radius of the ball W is kept in
+
+
+class NewtronState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix  # diagonal: -A⁻¹b, before the ball; full: W itself
+    A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
+    aim: Vector  # full: -A⁻¹b, before the ball
+    total: Vector  # diagonal: what the ball leaves of W, ‖-A⁻¹b‖², updates since the latter was computed afresh
+    r: Vector  # work: coefficients of the update
+    c: Matrix  # work for the full matrix: vectors over all weights
+
+
+def init(settings: Newtron, problem: Problem, sparse: bool) -> NewtronState:
+    """W = 0, A = I/D."""
+    K, d = problem.n_classes, problem.n_features
+    W, n = zeros(K, d, sparse), K * d if settings.full else 0
+    A = W + 1.0 / settings.ball
+    if settings.full:
+        check_room(n, n)
+        A = np.eye(n) * settings.ball
+    return NewtronState(W, A, np.zeros(n), np.array([1.0, 0.0, 0.0]), np.zeros(K), np.zeros((7, n)))
+
+
+def memo(settings: Newtron, problem: Problem) -> int:
+    """Whether the round explored."""
+    return 1
+
+
+def weights(state: NewtronState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return np.asarray(by_label(state.W, sparse) * state.total[0])
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(
+    problem: Problem,
+    matrix: str = "diagonal",
+    alpha: float = 10.0,
+    beta: float = 0.01,
+    gamma: float = 0.01,
+    ball: float | None = None,
+) -> Newtron:
+    """α = 10, β = 0.01, γ = 0.01 as in the paper's experiments; D is `radius`, or 1 if that is not given."""
+    if ball is None:
+        ball = 1.0 if problem.radius is None else problem.radius
+    for name, value in (("alpha", alpha), ("beta", beta), ("ball", ball)):
+        if not (value > 0.0 and math.isfinite(value)):
+            raise SettingError(f"{name}={value!r} must be a positive number")
+    if not 0.0 < gamma <= 1.0:
+        raise SettingError(f"gamma={gamma!r} must lie in (0, 1]")
+    full, n = matrix_kind(matrix) == FULL, problem.n_classes * problem.n_features
+    if full:
+        check_room(n, n)
+    return Newtron(full, float(alpha), float(beta), float(gamma), float(ball))
+
+
+def theorem(problem: Problem, settings: Newtron) -> str:
+    """Where the settings come from."""
+    return "none: the settings of the experiments of Hazan & Kale 2011"
+
+
+def bound(problem: Problem, settings: Newtron, comparator: Comparator) -> float:
+    """None: the paper's regret hides constants, and covers neither the diagonal nor the settings of its experiments."""
+    raise NoBoundError("the theorem of Hazan & Kale 2011 gives an order of growth, O(ln T) to O(T^⅔), and no number")
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def model(s: Newtron, z: Vector, top: int, p: Vector) -> float:
+    """P = softmax(αz) into p. Returns 1 - P(top), not rounded to 0."""
+    for k in range(z.shape[0]):
+        p[k] = s.alpha * (z[k] - z[top])
+    return softmax(p, top, p)
+
+
+def decide(s: Newtron, state: NewtronState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2. One number u serves both draws: below γ it explores, and what is left of it picks the label."""
+    K = rd.z.shape[0]
+    scores(state.W, x, rd.z)
+    for k in range(K):
+        rd.z[k] *= state.total[0]
+    top = best(rd.z)
+    model(s, rd.z, top, rd.p)
+    explore = u < s.gamma
+    label = min(K - 1, int(K * (u / s.gamma))) if explore else draw(rd.p, top, (u - s.gamma) / (1.0 - s.gamma))
+    rd.memo[0] = 1.0 if explore else 0.0
+    for k in range(K):
+        rd.p[k] = (1.0 - s.gamma) * rd.p[k] + s.gamma / K
+    return label
+
+
+@jit
+def estimate(s: Newtron, rd: Round, label: int, right: bool, r: Vector) -> float:
+    """Line 3: g into r. Returns κ."""
+    K, top = r.shape[0], best(rd.z)
+    rest = model(s, rd.z, top, r)
+    chance = float(rd.p[label])
+    if right:
+        size, kappa = -(rest if label == top else 1.0 - r[label]) / chance, chance
+    else:
+        size, kappa = r[label] / chance, 1.0
+    for k in range(K):
+        r[k] = -size / K
+    r[label] += size
+    return kappa
+
+
+def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Lines 3-5. A wrong guess teaches too."""
+    r = state.r
+    weight = s.beta * estimate(s, rd, label, truth != UNKNOWN, r)
+    reach = 0.0 if rd.memo[0] == 1.0 else dot(r, rd.z)  # ⟨G, V⟩, as it was when the label was played
+    pull = 1.0 - weight * reach
+    if not s.full:
+        total = state.total
+        total[1] = max(total[1] + follow(state.W, state.A, x, r, weight, pull), 0.0)
+        total[2] += 1.0
+        if total[2] >= REFRESH:
+            total[1], total[2] = dot(state.W.ravel(), state.W.ravel()), 0.0
+        total[0] = s.ball / math.sqrt(total[1]) if total[1] > s.ball * s.ball else 1.0
+        return
+    g, v = state.c[0], state.c[1]
+    clear(g)
+    add(g.reshape(state.W.shape), x, r)
+    raw = dot(g, state.aim)
+    grow(state.A, g, weight, v)
+    for i in range(g.shape[0]):
+        state.aim[i] -= v[i] * (weight * raw + pull)
+    into_ball(state.A, state.aim, s.ball, state.W.ravel(), state.c[2:])
+
+
+algorithm(Newtron, decide, learn)

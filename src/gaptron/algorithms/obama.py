@@ -1,0 +1,181 @@
+"""OBAMA: the aggregating algorithm on yes/no answers, tempered so that no answer weighs more than one.
+
+Foster, Kale, Luo, Mohri & Sridharan, "Logistic Regression: The Importance of Being Improper", COLT 2018, the bandit
+algorithm of section 4, with a Gaussian prior in place of the uniform one. For dK ≤ 4 the mixture is summed on a
+grid; else it is sampled by warm-started Langevin chains.
+Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn after t right guesses; O(CJb nnz K) in batches.
+
+    P = N(0, ν²I);  for t = 1, 2, ...
+      1   see x;  q̄ = E[softmax(Wx)], W ~ P          chains: the mean over W_1 ... W_C;  grid: the weighted sum
+      2   p = (1 - μ) q̄ + μ/K
+      3   play y' ~ p
+      4   if y' was right:  P(W) ← P(W)·softmax(Wx)_y'^v up to scale,  v = (1/p(y'))/(K/μ) ≤ 1
+          grid: so, point by point;  chains: keep (x, y', v), then J steps of every chain on
+              Φ = Σ vℓ + ‖W‖²/(2ν²)                   Metropolis-adjusted Langevin, 57 % accepted
+
+A history of `memory` right guesses is kept; beyond it the oldest is forgotten, and what is then played follows the
+posterior of the last ones only. With batch=b a step uses b of them and refuses nothing: quicker, and not the posterior.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.dice import Dice, new_dice, shake
+from gaptron.kernels.losses import LN2
+from gaptron.kernels.mixture import FEW, Rules, absorb, check, grid_price, logs, mean, mix, new_mixture, on_grid, price
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import by_label
+from gaptron.kernels.simplex import best, draw
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Foster et al. 2018, section 4",
+    feedback=(Feedback.BANDIT,),
+    losses=(Loss.LOGISTIC,),
+    time="O(CJt nnz K)",
+    memory="data + CdK",
+    regret_full="",
+    regret_bandit="O(K √(dT log T))",
+)
+NOTES = ()
+MEMORY = 10_000
+
+
+class Obama(NamedTuple):
+    """What you may turn."""
+
+    mu: float  # μ ∈ (0, 1] exploration; 0: √(KR/T), once d is known
+    nu: float  # ν > 0  spread of the prior in every coordinate
+    chains: int  # C ≥ 1
+    steps: int  # J ≥ 1  of each chain, each right guess
+    batch: int  # b ≥ 0  rounds a step looks at; 0: all, and steps may be refused
+    step: float  # c > 0  the step's factor to begin with, times (dK)^⅓; with batches for good
+    memory: int  # right guesses kept
+    nonzeros: int  # of a sparse row on average: room for memory × nonzeros numbers
+    grid: int  # most points of the grid where dK ≤ 4; 0: chains always
+
+
+class ObamaState(NamedTuple):
+    """What it remembers."""
+
+    W: Rules  # C chains, or the grid's points
+    G: Rules  # ∇Φ at each
+    E: Vector  # Φ at each
+    a: Vector  # their weights in the mixture
+    values: Vector  # the history of rows: its four arrays
+    indices: NDArray[np.int32]
+    place: Integers
+    span: Integers
+    y: Integers  # the labels
+    v: Vector  # the weights v
+    pace: Vector  # Σ v‖x‖², ln c, right guesses, steps accepted, steps tried
+    V: Matrix  # work: a proposal
+    H: Matrix  # work: ∇Φ there
+    r: Vector  # work: one number per label
+    dice: Dice
+    explore: Vector  # μ
+
+
+def init(settings: Obama, problem: Problem, sparse: bool) -> ObamaState:
+    """The prior, and μ."""
+    s = settings
+    made = new_mixture(problem, sparse, s.nu, s.chains, s.memory, s.nonzeros, s.grid, s.step)
+    return ObamaState(**made, dice=new_dice(), explore=np.array([exploration(problem, s)]))
+
+
+def memo(settings: Obama, problem: Problem) -> int:
+    """u, for the dice of line 4."""
+    return 1
+
+
+def weights(state: ObamaState, sparse: bool) -> Matrix:
+    """The tempered posterior's mean, K × d. The predictions are those of the mixture, not of this mean."""
+    return by_label(mean(state), sparse)
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def exploration(problem: Problem, settings: Obama) -> float:
+    """μ as given, or √(KR/T), at most 1, with R the price of the mixture at ‖U‖ = D over T rounds."""
+    if settings.mu > 0.0:
+        return settings.mu
+    D, T = problem.need("radius", "horizon")
+    return min(1.0, math.sqrt(problem.n_classes * price(problem, settings.nu, D, T) / T))
+
+
+def recommend(
+    problem: Problem,
+    mu: float | None = None,
+    nu: float | None = None,
+    chains: int = 16,
+    steps: int = 2,
+    batch: int = 0,
+    step: float = 1.0,
+    memory: int | None = None,
+    nonzeros: int = 64,
+    grid: int = 10_000,
+) -> Obama:
+    """μ = √(KR/T), which needs the width of the rows and so is settled with them; ν = D; 10 000 right guesses kept."""
+    if mu is None:
+        problem.need("norm", "radius", "horizon")
+    elif not 0.0 < mu <= 1.0:
+        raise SettingError(f"mu={mu!r} must lie in (0, 1]")
+    if nu is None:
+        (nu,) = problem.need("radius")
+    if memory is None:
+        memory = MEMORY if problem.horizon is None else min(MEMORY, problem.horizon)
+    check(nu, step, grid, chains=chains, steps=steps, batch=batch, memory=memory, nonzeros=nonzeros)
+    sizes = int(chains), int(steps), int(batch), float(step), int(memory), int(nonzeros), int(grid)
+    return Obama(0.0 if mu is None else float(mu), float(nu), *sizes)
+
+
+def theorem(problem: Problem, settings: Obama) -> str:
+    """Where the bound comes from."""
+    return "the tempered mixture over a Gaussian prior, after Foster et al. 2018"
+
+
+def bound(problem: Problem, settings: Obama, comparator: Comparator) -> float:
+    """E[M_T] ≤ ln 2·L_T(U) + (K/μ)R + μT, L_T the base-2 logistic loss, R what the mixture on the grid costs in nats.
+
+    With s = v ≤ 1, (E q_y)^s ≥ E q_y^s, so that Σ -v ln q̄(y) ≤ Σ vℓ(U) + R; v is μ/K on average, so R counts μT/K
+    rounds. Needs ‖x‖ ≤ X, ‖U‖ ≤ 4ν, U fixed before the draws and the grid, dK ≤ 4. Chains are only near the mixture.
+    """
+    if not on_grid(problem, settings.grid):
+        raise NoBoundError(
+            f"the bound is for the exact mixture, and chains of finitely many steps are only near it; "
+            f"it is exact for dK ≤ {FEW} with grid > 0"
+        )
+    K, T, mu = problem.n_classes, comparator.rounds, exploration(problem, settings)
+    R = grid_price(problem, settings.nu, settings.grid, comparator.norm, mu * T / K)
+    return LN2 * comparator.loss + K / mu * R + mu * T
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+def decide(s: Obama, state: ObamaState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-3."""
+    mix(state, x, rd.p)
+    logs(rd.p, rd.z)
+    K, mu = rd.p.shape[0], state.explore[0]
+    for k in range(K):
+        rd.p[k] = (1.0 - mu) * rd.p[k] + mu / K
+    rd.memo[0] = u
+    return draw(rd.p, best(rd.p), u)
+
+
+def learn(s: Obama, state: ObamaState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 4. A wrong guess teaches nothing."""
+    if truth == UNKNOWN:
+        return
+    v = min(1.0, state.explore[0] / (rd.p[truth] * rd.p.shape[0]))
+    shake(state.dice, rd.memo[0], 1)
+    absorb(state, x, truth, v, s.nu, s.steps, s.batch)
+
+
+algorithm(Obama, decide, learn)

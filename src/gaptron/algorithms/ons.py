@@ -1,0 +1,190 @@
+"""Online Newton Step on the multinomial logistic loss.
+
+Hazan, Agarwal & Kale, "Logarithmic Regret Algorithms for Online Convex Optimization", Machine Learning 2007, Online
+Newton Step, for softmax.   Feedback: full.   Cost: O(dK) a round with a diagonal matrix, O((dK)²) with the full one.
+
+    W = 0;  A = εI;  for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  q = softmax z
+      2   play argmax z                                       or, if asked, y' ~ q
+      3   g = (q - e_y) ⊗ x;  A ← A + gg'                     diagonal: A ← A + g², entry by entry
+      4   W ← W - A⁻¹g/β
+          full: project onto ‖W‖ ≤ D in the norm of A         diagonal: no ball
+
+On the ball -ln q_y is α-exp-concave with α = exp(-√2 DX)/(K - 1), because Var_q(v) ≥ q_y/(1 - q_y)·(v_y - E_q v)² and
+z_k - z_y ≤ √2 DX. This is the exp(D) of the regret, and no proper learner is without it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.likelihood import told
+from gaptron.kernels.linalg import FULL, check_room, matrix_kind
+from gaptron.kernels.losses import LN2
+from gaptron.kernels.newton import clear, descend, grow, into_ball
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add, by_label, scores, zeros
+from gaptron.kernels.simplex import best, draw, point, softmax
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Hazan, Agarwal & Kale 2007",
+    feedback=(Feedback.FULL,),
+    losses=(Loss.LOGISTIC,),
+    time="O(dK) diagonal, O((dK)²) full",
+    memory="2dK diagonal, (dK)² full",
+    regret_full="O(exp(D) dK ln T) full",
+    regret_bandit="",
+)
+NOTES = ()
+
+PLAYS = ("top", "sample")
+
+
+class Ons(NamedTuple):
+    """What you may turn."""
+
+    full: bool  # the whole matrix, or its diagonal?
+    beta: float  # β > 0 how much curvature is trusted; the step is A⁻¹g/β
+    eps: float  # ε > 0 what A starts from
+    ball: float  # D with the full matrix; inf: no ball
+    sample: bool  # draw the label from q instead of playing the top one?
+
+
+class OnsState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix
+    A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
+    r: Vector  # work: coefficients of the gradient
+    b: Vector  # work: their squares
+    c: Matrix  # work for the full matrix: vectors over all weights
+
+
+def init(settings: Ons, problem: Problem, sparse: bool) -> OnsState:
+    """W = 0, A = εI."""
+    K, d = problem.n_classes, problem.n_features
+    W, n = zeros(K, d, sparse), K * d if settings.full else 0
+    A = W + settings.eps
+    if settings.full:
+        check_room(n, n)
+        A = np.eye(n) / settings.eps
+    return OnsState(W, A, np.zeros(K), np.zeros(K), np.zeros((7, n)))
+
+
+def memo(settings: Ons, problem: Problem) -> int:
+    """The scores say it all."""
+    return 0
+
+
+def weights(state: OnsState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return by_label(state.W, sparse)
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def largest_beta(K: int, XD: float) -> float:
+    """½ min{1/(4·√2X·2D), α}: the β up to which the loss lies above its parabola everywhere on the ball."""
+    return 0.5 * min(1 / (8 * math.sqrt(2) * XD), math.exp(-math.sqrt(2) * XD) / (K - 1))
+
+
+def recommend(
+    problem: Problem,
+    matrix: str = "diagonal",
+    beta: float | None = None,
+    eps: float | None = None,
+    ball: float | None = None,
+    play: str = "top",
+) -> Ons:
+    """Diagonal: β = ½ and ε = X², practical. Full: the theory's β on the ball of radius D and ε = 1/(2βD)²."""
+    if play not in PLAYS:
+        raise SettingError(f"play={play!r} must be one of {', '.join(PLAYS)}")
+    full, K = matrix_kind(matrix) == FULL, problem.n_classes
+    if full:
+        check_room(K * problem.n_features, K * problem.n_features)
+        ball = problem.need("radius")[0] if ball is None else ball
+        if beta is None:
+            (X,) = problem.need("norm")
+            beta = largest_beta(K, (X or 1.0) * ball) if ball < math.inf else 0.0
+            if beta == 0.0:
+                raise SettingError(f"ball={ball:g} is too large for the theory's beta: give beta=... and eps=... too")
+        eps = 1 / (2 * beta * ball) ** 2 if eps is None and beta > 0.0 and ball > 0.0 else eps
+    elif ball is not None:
+        raise SettingError("the diagonal matrix knows no ball: leave it out, or use matrix='full'")
+    beta = 0.5 if beta is None else beta
+    if eps is None:
+        eps = (problem.need("norm")[0] or 1.0) ** 2
+    ball = math.inf if ball is None else ball
+    for name, value in (("beta", beta), ("eps", eps)):
+        if not (value > 0.0 and math.isfinite(value)):
+            raise SettingError(f"{name}={value!r} must be a positive number")
+    if not ball > 0.0:
+        raise SettingError(f"ball={ball!r} must be positive")
+    return Ons(full, float(beta), float(eps), float(ball), play == "sample")
+
+
+def theorem(problem: Problem, settings: Ons) -> str:
+    """Where the bound comes from."""
+    if not settings.full:
+        return "none: a diagonal matrix has no theorem"
+    return "the theorem of Hazan, Agarwal & Kale 2007, constants of its proof"
+
+
+def bound(problem: Problem, settings: Ons, comparator: Comparator) -> float:
+    """Σ S(W_t) ≤ L + n/(2β)·ln(1 + 2X²T/(nε)) + βε‖U‖²/2, S = -ln q_y, L = ln 2·L_T(U), n = dK, on every path.
+
+    Holds with the full matrix for ‖U‖ ≤ D, ‖x‖ ≤ X, answers in order, any ε and β ≤ ½ min{1/(8√2 DX), α}. The top label
+    errs at most Σ S/ln 2 times, a drawn one in expectation Σ S.
+    """
+    if not settings.full:
+        raise NoBoundError("the regret of Online Newton Step is proved for the full matrix, not for its diagonal")
+    (X,) = problem.need("norm")
+    K, n, beta = problem.n_classes, problem.n_classes * problem.n_features, settings.beta
+    if X > 0.0 and beta > largest_beta(K, X * settings.ball) * (1 + 1e-12):
+        raise NoBoundError(f"beta={beta:g} trusts more curvature than the loss has on the ball of radius D")
+    if comparator.norm > settings.ball * (1 + 1e-12):
+        return math.inf
+    regret = n / (2 * beta) * math.log1p(2 * X * X * comparator.rounds / (n * settings.eps))
+    total = LN2 * comparator.loss + regret + beta * settings.eps * comparator.norm**2 / 2
+    return total if settings.sample else total / LN2
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+def decide(s: Ons, state: OnsState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2."""
+    scores(state.W, x, rd.z)
+    top = best(rd.z)
+    if s.sample:
+        softmax(rd.z, top, rd.p)
+        return draw(rd.p, top, u)
+    point(rd.p, top)
+    return top
+
+
+def learn(s: Ons, state: OnsState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Lines 3-4."""
+    r = state.r
+    softmax(rd.z, best(rd.z), r)
+    told(r, truth, r)
+    if not s.full:
+        for k in range(r.shape[0]):
+            state.b[k] = r[k] * r[k]
+        descend(state.W, state.A, x, r, state.b, 1.0 / s.beta)
+        return
+    g, v, w = state.c[0], state.c[1], state.W.ravel()
+    clear(g)
+    add(g.reshape(state.W.shape), x, r)
+    grow(state.A, g, 1.0, v)
+    aim = g
+    for i in range(aim.shape[0]):
+        aim[i] = w[i] - v[i] / s.beta
+    into_ball(state.A, aim, s.ball, w, state.c[2:])
+
+
+algorithm(Ons, decide, learn)

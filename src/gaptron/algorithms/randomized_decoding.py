@@ -1,0 +1,205 @@
+"""Randomized decoding: follow the softmax's own doubt.
+
+Sakaue, Bao, Tsuchiya & Oki, "Online Structured Prediction with Fenchel-Young Losses and Improved Surrogate Regret for
+Online Multiclass Classification with Logistic Loss", COLT 2024 (full information), and Shibukawa, Sakaue, Tsuchiya &
+Yamanishi, "Bandit and Delayed Feedback in Online Structured Prediction", NeurIPS 2025 (bandit, the inverse-weighted
+algorithm with uniform exploration).   Feedback: full, bandit.   Cost: O(dK) a round.
+
+    for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  π = softmax z;  y* = argmax z
+      2   p = (1 - a) e_y* + a π,  a = min{1, 2(1 - π_y*)}           bandit: p' = (1 - γ) p + γ/K
+      3   play y' ~ p'
+      4   W ← W - η g,  g = ∇(-log₂ π_y) = (π - e_y)/ln 2 ⊗ x        bandit: ĝ = g·1[y' = y]/p'(y),
+          project onto ‖W‖ ≤ B if there is a ball                            η = B/√(2 Σ ‖ĝ‖²), this round's included
+
+Line 2 makes the chance of a mistake at most ln 2 times the base-2 logistic loss. The papers scale scores by ln 2; here
+they are those of the plain softmax, as in the other files.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.ball import moved, new_ball, scale
+from gaptron.kernels.jit import jit
+from gaptron.kernels.losses import LN2
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add, by_label, score_one, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, draw, softmax
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Sakaue, Bao, Tsuchiya & Oki 2024; Shibukawa, Sakaue, Tsuchiya & Yamanishi 2025",
+    feedback=(Feedback.FULL, Feedback.BANDIT),
+    losses=(Loss.LOGISTIC,),
+    time="O(dK)",
+    memory="dK",
+    regret_full="O(‖U‖²)",
+    regret_bandit="O(B √(KT))",
+)
+NOTES = ()
+TINY = 1e-280  # squared gradients below this count as zero
+
+ALPHA = 1 - LN2  # 1 - p(y) ≤ (1 - α) S, S = -log₂ π_y
+C = 2 / LN2  # ‖∇S‖² ≤ C X² S
+SPREAD = 12.5  # κ²: steps B/√(2Σ) in a ball of radius B have regret (5/√2) B √Σ at most
+
+
+class RandomizedDecoding(NamedTuple):
+    """What you may turn."""
+
+    eta: float  # η > 0      full information: step size
+    gamma: float  # γ ∈ [0, 1] bandit: share of uniform exploration (the paper's q)
+    ball: float  # B: radius of the ball W is kept in; inf: none
+    bandit: bool
+
+
+class RandomizedDecodingState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix  # without the ball's scale
+    ball: Vector
+    total: Vector  # Σ ‖ĝ‖²
+    r: Vector  # work: coefficients of the update
+
+
+def init(settings: RandomizedDecoding, problem: Problem, sparse: bool) -> RandomizedDecodingState:
+    """W = 0."""
+    K = problem.n_classes
+    return RandomizedDecodingState(zeros(K, problem.n_features, sparse), new_ball(), np.zeros(1), np.zeros(K))
+
+
+def memo(settings: RandomizedDecoding, problem: Problem) -> int:
+    """π."""
+    return problem.n_classes
+
+
+def weights(state: RandomizedDecodingState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return np.asarray(by_label(state.W, sparse) * state.ball[0])
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(
+    problem: Problem, eta: float | None = None, gamma: float | None = None, ball: float | None = None
+) -> RandomizedDecoding:
+    """Full: η = 2α/(C X²), α = 1 - ln 2, C = 2/ln 2. Bandit: B the radius, γ = B√(K/T), steps that set themselves."""
+    bandit = problem.feedback is Feedback.BANDIT
+    if bandit:
+        if eta is not None:
+            raise SettingError("under bandit feedback the steps set themselves: leave eta out (ball=... is B)")
+        eta = 0.0
+        ball = problem.need("radius")[0] if ball is None else ball
+        if gamma is None:
+            (T,) = problem.need("horizon")
+            gamma = min(1.0, ball * math.sqrt(problem.n_classes / T))
+    else:
+        if gamma is not None:
+            raise SettingError(
+                "gamma is for bandit feedback: with full information nothing is explored for its own sake"
+            )
+        gamma = 0.0
+        ball = math.inf if ball is None else ball
+        eta = published_eta(problem) if eta is None else eta
+        if not (eta > 0.0 and math.isfinite(eta)):
+            raise SettingError(f"eta={eta!r} must be a positive number")
+    if not 0.0 <= gamma <= 1.0 or (bandit and gamma == 0.0):
+        raise SettingError(f"gamma={gamma!r} must lie in (0, 1]")
+    if not ball > 0.0 or (bandit and not math.isfinite(ball)):
+        raise SettingError(f"ball={ball!r} must be a positive number")
+    return RandomizedDecoding(float(eta), float(gamma), float(ball), bandit)
+
+
+def published_eta(problem: Problem) -> float:
+    """2α/(C X²) = ln 2 (1 - ln 2)/X²."""
+    (X,) = problem.need("norm")
+    return 2 * ALPHA / C / (X * X if X > 0.0 else 1.0)
+
+
+def theorem(problem: Problem, settings: RandomizedDecoding) -> str:
+    """Where the bound comes from."""
+    if settings.bandit:
+        return "Shibukawa et al. 2025, inverse-weighted bandit algorithm, with W in a ball of radius B"
+    return "Sakaue et al. 2024, randomized decoding with the base-2 logistic loss"
+
+
+def bound(problem: Problem, settings: RandomizedDecoding, comparator: Comparator) -> float:
+    """Full information: on every path, for every U (in the ball, if there is one), with μ = η C X²/2 < 1,
+
+        Σ (1 - p(y)) ≤ (1 - α)/(1 - μ)·(L_T(U) + ‖U‖²/(2η)),
+
+    which at the published η (μ = α) is L_T(U) + X²‖U‖²/(2 ln 2 (1 - ln 2)). Bandit feedback: in expectation, for U with
+    ‖U‖ ≤ B fixed before the draws, and data that do not see the draw of their own round,
+
+        E[M_T] ≤ L_T(U) + κ² C K X² B²/(4αγ) + γ T (K-1)/K,   κ² = 12.5.
+
+    The paper's B is the diameter of the set W lives in, and then κ² = 2. Here B is the ball's radius, its diameter 2B.
+    """
+    if comparator.norm > settings.ball * (1 + 1e-12):
+        return math.inf
+    (X,) = problem.need("norm")
+    if settings.bandit:
+        K, B, g = problem.n_classes, settings.ball, settings.gamma
+        explored = g * comparator.rounds * (K - 1) / K
+        return comparator.loss + SPREAD * C * K * (X * B) ** 2 / (4 * ALPHA * g) + explored
+    mu = settings.eta * C * X * X / 2
+    if mu >= 1.0:
+        raise NoBoundError(f"eta={settings.eta:g} must be below {2 / (C * X * X):g} for the theorem to say anything")
+    return (1 - ALPHA) / (1 - mu) * (comparator.loss + comparator.norm**2 / (2 * settings.eta))
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def decode(pi: Vector, top: int, rest: float, gamma: float, p: Vector) -> None:
+    """Line 2; rest = 1 - π_top."""
+    a = min(1.0, 2.0 * rest)
+    for k in range(p.shape[0]):
+        p[k] = (1.0 - gamma) * a * pi[k] + gamma / p.shape[0]
+    p[top] += (1.0 - gamma) * (1.0 - a)
+
+
+def decide(s: RandomizedDecoding, state: RandomizedDecodingState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-3."""
+    scores(state.W, x, rd.z)
+    scale(state.ball, rd.z)
+    top = best(rd.z)
+    rest = softmax(rd.z, top, rd.memo)
+    decode(rd.memo, top, rest, s.gamma, rd.p)
+    return draw(rd.p, top, u)
+
+
+def learn(s: RandomizedDecoding, state: RandomizedDecodingState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 4. Nothing revealed, nothing learned."""
+    if truth == UNKNOWN:
+        return
+    K, weight, size = state.r.shape[0], 1.0 / LN2, 0.0
+    if s.bandit:
+        weight /= rd.p[truth]
+    for k in range(K):
+        state.r[k] = weight * ((rd.memo[k] - 1.0) if k == truth else rd.memo[k])
+        size += state.r[k] * state.r[k]
+    size *= sqnorm(x)
+    if size < TINY:
+        return
+    eta = s.eta
+    if s.bandit:
+        state.total[0] += size
+        eta = s.ball / math.sqrt(2.0 * state.total[0])
+    c, inner = state.ball[0], 0.0
+    for k in range(K):
+        state.r[k] *= -eta
+        if s.ball < math.inf:
+            inner += state.r[k] * c * score_one(state.W, x, k)
+        state.r[k] /= c
+    add(state.W, x, state.r)
+    if s.ball < math.inf:
+        moved(state.W, state.ball, s.ball, inner, eta * eta * size)
+
+
+algorithm(RandomizedDecoding, decide, learn)

@@ -1,0 +1,188 @@
+"""Online multinomial logistic regression by gradient descent.
+
+Zinkevich, "Online Convex Programming and Generalized Infinitesimal Gradient Ascent", ICML 2003, on the logistic loss;
+adaptive step of Streeter & McMahan 2010, AdaGrad of Duchi, Hazan & Singer 2011.
+Feedback: full.   Cost: O(dK) a round.
+
+    for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  q = softmax z
+      2   play argmax z                                       or, if asked, y' ~ q
+      3   W ← W - η_t g,  g = (q - e_y) ⊗ x = ∇(-ln q_y):
+              fixed           η_t = η
+              decaying        η_t = η/√t                      η = D/X
+              adaptive        η_t = η/√(Σ_{s ≤ t} ‖g_s‖²)     η = √2 D
+              adagrad         each weight its own: η/√(Σ_{s ≤ t} g_s² + 10⁻⁸X²)
+          decaying and adaptive project onto ‖W‖ ≤ D
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels import adagrad
+from gaptron.kernels.ball import moved, new_ball, scale
+from gaptron.kernels.likelihood import told
+from gaptron.kernels.losses import LN2
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, draw, point, softmax
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Zinkevich 2003; Duchi, Hazan & Singer 2011",
+    feedback=(Feedback.FULL,),
+    losses=(Loss.LOGISTIC,),
+    time="O(dK)",
+    memory="dK",
+    regret_full="O(D √L_T + D²) adaptive, O(D √T) decaying",
+    regret_bandit="",
+)
+NOTES = ()
+
+STEPS = ("fixed", "decaying", "adaptive", "adagrad")
+FIXED, DECAYING, ADAPTIVE, ADAGRAD = range(4)
+PLAYS = ("top", "sample")
+# ‖q - e_y‖² ≤ 2(1 - q_y)² ≤ 2·SELF·(-ln q_y): (1 - q)²/(-ln q) is largest, 0.407264, at q = 0.2847
+SELF = 0.40727
+
+
+class Softmax(NamedTuple):
+    """What you may turn."""
+
+    step: int  # fixed, decaying, adaptive or adagrad
+    eta: float  # η > 0 step size, before it shrinks
+    ball: float  # D, for decaying and adaptive; inf: no ball
+    floor: float  # adagrad: what the sums of squares start from
+    sample: bool  # draw the label from q instead of playing the top one?
+
+
+class SoftmaxState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix  # without the ball's scale
+    N: Matrix  # adagrad: sum of squared gradients, entry by entry
+    ball: Vector
+    total: Vector  # answers so far, Σ ‖g‖²
+    r: Vector  # work: coefficients of the update
+    b: Vector  # work: scores now, if the answer came late
+
+
+def init(settings: Softmax, problem: Problem, sparse: bool) -> SoftmaxState:
+    """W = 0."""
+    K, d = problem.n_classes, problem.n_features
+    N = zeros(K, d if settings.step == ADAGRAD else 0, sparse)
+    return SoftmaxState(zeros(K, d, sparse), N, new_ball(), np.zeros(2), np.zeros(K), np.zeros(K))
+
+
+def memo(settings: Softmax, problem: Problem) -> int:
+    """The scores say it all."""
+    return 0
+
+
+def weights(state: SoftmaxState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return np.asarray(by_label(state.W, sparse) * state.ball[0])
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(problem: Problem, step: str = "fixed", eta: float | None = None, play: str = "top") -> Softmax:
+    """A fixed η = 1/X²; or D/X, √2 D (both in the ball of radius D) and 0.3/X for the steps that shrink."""
+    if step not in STEPS:
+        raise SettingError(f"step={step!r} must be one of {', '.join(STEPS)}")
+    if play not in PLAYS:
+        raise SettingError(f"play={play!r} must be one of {', '.join(PLAYS)}")
+    kind = STEPS.index(step)
+    D = problem.need("radius")[0] if kind in (DECAYING, ADAPTIVE) else math.inf
+    X = 1.0
+    if kind == ADAGRAD or (eta is None and kind != ADAPTIVE):
+        X = problem.need("norm")[0] or 1.0  # nothing but zero rows: no step is ever taken
+    if eta is None:
+        eta = (1 / X**2, D / X, math.sqrt(2) * D, 0.3 / X)[kind]
+    if not (eta > 0.0 and math.isfinite(eta)):
+        raise SettingError(f"eta={eta!r} must be a positive number")
+    return Softmax(kind, float(eta), D, 1e-8 * X * X, play == "sample")
+
+
+def theorem(problem: Problem, settings: Softmax) -> str:
+    """Where the bound comes from."""
+    return f"gradient descent, {STEPS[settings.step]} step, on the self-bounding logistic loss"
+
+
+def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
+    """From Σ S(W_t) ≤ ..., S = -ln q_y: the top label errs at most Σ S/ln 2 times, a drawn one in expectation Σ S.
+
+    With L = ln 2·L_T(U), c = 2·0.40727·X² and so ‖g‖² ≤ c S, every step size η and every path, ‖x‖ ≤ X, in order:
+        fixed       Σ S ≤ (L + ‖U‖²/(2η))/(1 - cη/2), if cη < 2, for every U
+        decaying    Σ S ≤ L + (2D²/η + 2ηX²)√T for ‖U‖ ≤ D
+        adaptive    Σ S ≤ L + (2D²/η + η)√(c Σ S) for ‖U‖ ≤ D, solved for Σ S
+    """
+    if settings.step == ADAGRAD:
+        raise NoBoundError("AdaGrad's theorem needs weights kept in a box, and these are free: no bound")
+    (X,) = problem.need("norm")
+    eta, D, L = settings.eta, settings.ball, LN2 * comparator.loss
+    c = 2 * SELF * X * X
+    if settings.step == FIXED:
+        if c * eta >= 2:
+            raise NoBoundError(f"the step eta={eta:g} is too long for a bound: below {2 / c:.4g} there is one")
+        total = (L + comparator.norm**2 / (2 * eta)) / (1 - c * eta / 2)
+    elif comparator.norm > D * (1 + 1e-12):
+        return math.inf
+    elif settings.step == DECAYING:
+        total = L + (2 * D * D / eta + 2 * eta * X * X) * math.sqrt(comparator.rounds)
+    else:
+        a = (2 * D * D / eta + eta) * math.sqrt(c)
+        total = (a / 2 + math.sqrt(a * a / 4 + L)) ** 2
+    return total if settings.sample else total / LN2
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-2."""
+    scores(state.W, x, rd.z)
+    scale(state.ball, rd.z)
+    top = best(rd.z)
+    if s.sample:
+        softmax(rd.z, top, rd.p)
+        return draw(rd.p, top, u)
+    point(rd.p, top)
+    return top
+
+
+def learn(s: Softmax, state: SoftmaxState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 3."""
+    r = state.r
+    softmax(rd.z, best(rd.z), r)
+    told(r, truth, r)
+    if s.step == ADAGRAD:
+        adagrad.descend(state.W, state.N, x, r, s.eta, s.floor)
+        return
+    if s.step == FIXED:
+        for k in range(r.shape[0]):
+            r[k] *= -s.eta
+        add(state.W, x, r)
+        return
+    square = 0.0
+    for k in range(r.shape[0]):
+        square += r[k] * r[k]
+    square *= sqnorm(x)
+    state.total[0] += 1.0
+    state.total[1] += square
+    if square == 0.0:
+        return
+    step = s.eta / math.sqrt(state.total[0] if s.step == DECAYING else state.total[1])
+    c, inner = state.ball[0], 0.0
+    scores(state.W, x, state.b)
+    for k in range(r.shape[0]):
+        inner -= step * r[k] * c * state.b[k]
+        r[k] *= -step / c
+    add(state.W, x, r)
+    moved(state.W, state.ball, s.ball, inner, step * square * step)
+
+
+algorithm(Softmax, decide, learn)

@@ -1,0 +1,157 @@
+"""SquareCB: explore a label by the inverse of its gap to the best, and learn an ordinary regression.
+
+Foster & Rakhlin, "Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles", ICML 2020,
+Algorithm 1, with γ_t = c·t^e and linear oracles.   Feedback: bandit.   Cost: O(dK) a round.
+
+    for t = 1, 2, ...
+      1   see x;  z_k = ⟨W_k, x⟩;  f_k = the oracle's guess of P(y = k | x);  k* = argmax z
+      2   q(k) = 1/(K + γ_t (f_k* - f_k)) for k ≠ k*, the rest to k*           γ_t = c·t^e
+      3   play a ~ q
+      4   one step of the oracle on (x, a, right or wrong), not weighted by 1/q:
+              squared     f = z clipped to [0, 1]     W_a ← W_a - η (f_a - b) x            b = 1 if right, else 0
+              logistic    f_k = 1/(1 + exp(-z_k))     W_a ← W_a - η (f_a - b) x
+              softmax     f = softmax z               W_k ← W_k - η ∂/∂z_k[-ln f_a or -ln(1 - f_a)] x  for all k
+
+Under realisability, P(y = k | x) = f_k(x) for some weights, the regret is of order √(KT·Reg), Reg the oracle's own
+regret. On data that are not so there is no bound on mistakes at all, however few it makes in practice: an oracle that
+is sure and wrong hardly explores.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.jit import jit
+from gaptron.kernels.oracles import ADAGRAD, ORACLES, STEPS, fit, predict
+from gaptron.kernels.play import algorithm
+from gaptron.kernels.rows import by_label, scores, zeros
+from gaptron.kernels.simplex import best, draw
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+
+CARD = Card(
+    paper="Foster & Rakhlin 2020, Algorithm 1",
+    feedback=(Feedback.BANDIT,),
+    losses=(Loss.LOGISTIC,),
+    time="O(dK)",
+    memory="dK",
+    regret_full="",
+    regret_bandit="O(√(KT·Reg)) if realisable",
+)
+NOTES = ()
+
+
+class SquareCB(NamedTuple):
+    """What you may turn."""
+
+    oracle: int  # squared, logistic (one against all) or softmax (likelihood of the feedback)
+    steps: int  # constant or adagrad
+    c: float  # γ_t = c·t^e: the larger, the less it explores
+    exponent: float  # e
+    step: float  # η > 0
+
+
+class SquareCBState(NamedTuple):
+    """What it remembers."""
+
+    W: Matrix
+    N: Matrix  # AdaGrad's sums of squares, if there are any
+    clock: Vector  # decisions so far
+    r: Vector  # work: coefficients of the update
+
+
+def init(settings: SquareCB, problem: Problem, sparse: bool) -> SquareCBState:
+    """W = 0."""
+    K, d = problem.n_classes, problem.n_features
+    N = zeros(K, d, sparse) if settings.steps == ADAGRAD else zeros(0, 0, sparse)
+    return SquareCBState(zeros(K, d, sparse), N, np.zeros(1), np.zeros(K))
+
+
+def memo(settings: SquareCB, problem: Problem) -> int:
+    """f."""
+    return problem.n_classes
+
+
+def weights(state: SquareCBState, sparse: bool) -> Matrix:
+    """W, K × d."""
+    return by_label(state.W, sparse)
+
+
+# --- theory -----------------------------------------------------------------------------------------------
+
+
+def recommend(
+    problem: Problem,
+    oracle: str = "squared",
+    steps: str = "constant",
+    c: float = 10.0,
+    exponent: float = 0.5,
+    step: float | None = None,
+) -> SquareCB:
+    """Settings that do well on rows of unit norm; for rows up to X the step is divided by X² (AdaGrad: by X)."""
+    if oracle not in ORACLES:
+        raise SettingError(f"oracle={oracle!r} must be one of {', '.join(ORACLES)}")
+    if steps not in STEPS:
+        raise SettingError(f"steps={steps!r} must be one of {', '.join(STEPS)}")
+    if step is None:
+        (X,) = problem.need("norm")
+        if X == 0.0:
+            X = 1.0  # nothing but zero rows: no step is ever taken
+        step = (0.5 if oracle == "squared" else 1.0) / (X if steps == "adagrad" else X * X)
+    if not (step > 0.0 and math.isfinite(step)):
+        raise SettingError(f"step={step!r} must be a positive number")
+    if not (c > 0.0 and math.isfinite(c)):
+        raise SettingError(f"c={c!r} must be a positive number")
+    if not 0.0 <= exponent <= 1.0:
+        raise SettingError(f"exponent={exponent!r} must lie in [0, 1]")
+    return SquareCB(ORACLES.index(oracle), STEPS.index(steps), float(c), float(exponent), float(step))
+
+
+def theorem(problem: Problem, settings: SquareCB) -> str:
+    """Where the exploration comes from."""
+    return "Foster & Rakhlin 2020, under realisability; no bound on mistakes for other data"
+
+
+def bound(problem: Problem, settings: SquareCB, comparator: Comparator) -> float:
+    """None: the theorem speaks of regret against the true P(y | x) of data that have one in the class."""
+    raise NoBoundError(
+        "inverse-gap weighting has no bound on mistakes for arbitrary data: its theorem asks that P(y = k | x) is one "
+        "of the oracle's functions, and compares with that function's own mistakes"
+    )
+
+
+# --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def inverse_gap(f: Vector, top: int, gamma: float, q: Vector) -> None:
+    """Line 2: no label gets less than 1/(K + γ), and the top no less than 1/K."""
+    K, rest = f.shape[0], 0.0
+    for k in range(K):
+        if k != top:
+            q[k] = 1.0 / (K + gamma * max(f[top] - f[k], 0.0))
+            rest += q[k]
+    q[top] = max(1.0 - rest, 1.0 / K)
+
+
+def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, u: float) -> int:
+    """Lines 1-3."""
+    scores(state.W, x, rd.z)
+    top = best(rd.z)
+    predict(s.oracle, rd.z, top, rd.memo)
+    inverse_gap(rd.memo, top, s.c * (state.clock[0] + 1.0) ** s.exponent, rd.p)
+    return draw(rd.p, top, u)
+
+
+def commit(s: SquareCB, state: SquareCBState, rd: Round) -> None:
+    """The clock of γ_t counts decisions, answered or not."""
+    state.clock[0] += 1.0
+
+
+def learn(s: SquareCB, state: SquareCBState, x: Row, rd: Round, label: int, truth: int) -> None:
+    """Line 4. Right or wrong, every answer teaches."""
+    fit(state.W, state.N, x, s.oracle, s.steps, s.step, rd.memo, label, truth, state.r)
+
+
+algorithm(SquareCB, decide, learn, commit)

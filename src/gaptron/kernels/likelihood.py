@@ -1,0 +1,38 @@
+"""What a softmax model p learns from an answer: the gradient, in the scores, of minus the log of its probability.
+
+    "it is y"              -ln p_y          r = p - e_y
+    "it is not a"          -ln(1 - p_a)     r = p_a/(1 - p_a)·(e_a - p)
+
+The gradient in the weights is r ⊗ x. Natural logarithms.
+"""
+
+from gaptron.kernels.jit import jit
+from gaptron.types import UNKNOWN, Vector
+
+LEAST = 1e-3  # the least 1 - p_a that is divided by
+
+
+@jit
+def told(p: Vector, y: int, r: Vector) -> None:
+    """r = p - e_y. r may be p itself."""
+    for k in range(p.shape[0]):
+        r[k] = p[k]
+    r[y] -= 1.0
+
+
+@jit
+def denied(p: Vector, a: int, r: Vector) -> None:
+    """r = p_a/(1 - p_a)·(e_a - p), with 1 - p_a at least 1/1000. r may be p itself."""
+    weight = p[a] / max(1.0 - p[a], LEAST)
+    for k in range(p.shape[0]):
+        r[k] = -weight * p[k]
+    r[a] += weight
+
+
+@jit
+def answered(p: Vector, label: int, truth: int, r: Vector) -> None:
+    """What a bandit answer to `label` teaches: `told` if it was right, `denied` if the truth stays unknown."""
+    if truth == UNKNOWN:
+        denied(p, label, r)
+    else:
+        told(p, truth, r)

@@ -1,0 +1,76 @@
+"""Online regressions that learn f_k(x) ≈ P(y = k | x) from yes/no answers alone, without importance weights.
+
+With z the scores, a the label played and b = 1 if it was right, else 0:
+
+    squared     f_k = z_k clipped to [0, 1]        ½(f_a - b)²                              row a:  f_a - b
+    logistic    f_k = 1/(1 + exp(-z_k))            -ln f_a if b, else -ln(1 - f_a)          row a:  f_a - b
+    softmax     f = softmax z                      -ln f_a if b, else -ln(1 - f_a)          right:  f - e_a
+                                                                            wrong:  f_a/(1 - f_a)·(e_a - f)
+
+The last column is the derivative of the loss in z, the coefficients of the gradient r ⊗ x; the last line's 1 - f_a is
+kept at 1e-3 or more. The first two move the played label's row alone, O(nnz); the softmax moves all, O(nnz·K).
+Steps are constant, or AdaGrad's.
+"""
+
+import math
+from typing import Any
+
+from gaptron.kernels.adagrad import descend
+from gaptron.kernels.jit import by_rows, jit
+from gaptron.kernels.likelihood import answered
+from gaptron.kernels.rows import add, add_one
+from gaptron.kernels.simplex import softmax
+from gaptron.types import UNKNOWN, Matrix, Vector
+
+ORACLES = ("squared", "logistic", "softmax")
+SQUARED, LOGISTIC_ONE, SOFTMAX = 0, 1, 2
+STEPS = ("constant", "adagrad")
+CONSTANT, ADAGRAD = 0, 1
+FLOOR = 1e-8  # AdaGrad's, under the root
+
+
+@jit
+def sigmoid(z: float) -> float:
+    """1/(1 + exp(-z)), without overflow."""
+    if z >= 0.0:
+        return 1.0 / (1.0 + math.exp(-z))
+    e = math.exp(z)
+    return e / (1.0 + e)
+
+
+@jit
+def predict(oracle: int, z: Vector, top: int, f: Vector) -> None:
+    """Scores to probabilities f; top is the label of the largest score, and of the largest f."""
+    if oracle == SOFTMAX:
+        softmax(z, top, f)
+        return
+    for k in range(z.shape[0]):
+        f[k] = sigmoid(z[k]) if oracle == LOGISTIC_ONE else min(max(z[k], 0.0), 1.0)
+
+
+def _fit(
+    W: Matrix, N: Matrix, x: Any, oracle: int, steps: int, step: float, f: Vector, label: int, truth: int, r: Vector
+) -> None:
+    if oracle == SOFTMAX:
+        answered(f, label, truth, r)
+    else:
+        v = f[label] if truth == UNKNOWN else f[label] - 1.0
+        if steps == CONSTANT:
+            add_one(W, x, label, -step * v)
+            return
+        for k in range(r.shape[0]):
+            r[k] = 0.0
+        r[label] = v
+    if steps == ADAGRAD:
+        descend(W, N, x, r, step, FLOOR)
+        return
+    for k in range(r.shape[0]):
+        r[k] *= -step
+    add(W, x, r)
+
+
+fit = by_rows(_fit, _fit)
+fit.__doc__ = """One step on what the answer to `label` showed, from the probabilities f it was played with.
+
+truth is the label if it was right, else UNKNOWN. N: AdaGrad's sums, in the layout of W; r: work.
+"""
