@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from gaptron.algorithms import NAMES
+
 REPOSITORY = Path(__file__).parents[1]
 INTERPRETED = bool(numba.config.DISABLE_JIT)
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="about the compiler, which is off")
@@ -107,3 +109,13 @@ def shared_data() -> Path:
     if not (folder / "META.json").is_file():
         pytest.skip("shared data folder absent")
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--dist loadgroup` all tests of one algorithm run in one process, so that it is compiled once."""
+    for item in items:
+        case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+        if case is not None and hasattr(case, "algorithm"):
+            item.add_marker(pytest.mark.xdist_group(NAMES[case.algorithm]))
+        elif item.path.parent.name == "algorithms":
+            item.add_marker(pytest.mark.xdist_group(item.path.stem.removeprefix("test_")))

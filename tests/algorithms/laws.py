@@ -50,6 +50,8 @@ TWO_CLASSES = {"aioli"}  # algorithms for two labels only
 SAMPLERS = {"aggregating", "hinge-lmc", "obama"}  # chains over a growing history: slow, and fresh noise on every weight
 MIXTURES = {*SAMPLERS, "exp4"}  # the scores are those of many rules, not of their mean
 DEPENDS_ON_AXES: set[str] = set()  # algorithms with a step size per feature
+# Whose first rounds tie, and whose rounding then tells equal labels apart in an order that depends on the layout.
+TIES_BY_ROUNDING = {("laplace", "full"), ("newtron", "full")}
 DIAGONAL = {
     ("arow", ""),
     ("arow", "drop"),
@@ -69,6 +71,9 @@ PLAIN_SUMS = {"banditron", "frugal-gaptron", "gaptron", "perceptron", "separable
 PLAIN_SUMS |= {"confidit", "second-order-perceptron"}  # the weights are a quotient of two such sums
 PROJECTED = {"ball", "free", "decaying", "adaptive", "adagrad"}  # or steps that shrink
 UNIFORM_FLOOR = {"banditron", "gaptron", "randomized-decoding", "soba"}  # no label is rarer than γ/K
+
+
+CORE = {"frugal-gaptron", "gaptron"}  # laws about the door rather than the algorithm are tried on these
 
 
 class Case(NamedTuple):
@@ -189,7 +194,7 @@ def these_rows_play_as_dense_float64_rows_do(case: Case, rows: Any) -> None:
     X, y, K = case.stream(200, seed=3)
     plain, other = case.learner(K), case.learner(K)
     one, two = plain.play(X, y), other.play(rows(X), y)
-    if case.variant != "full":  # whose rounding tells equal labels apart
+    if (case.algorithm, case.variant) not in TIES_BY_ROUNDING:
         np.testing.assert_array_equal(one.codes, two.codes)
         np.testing.assert_array_equal(one.top, two.top)
     close(two.truth_probability, one.truth_probability, 1e-9)
@@ -265,8 +270,9 @@ def inputs_are_never_written_and_may_be_read_only(case: Case, rows: Any) -> None
     X, y, K = case.stream(60)
     mine, labels = rows(X), y.copy()
     before = [part.copy() for part in _parts(mine)]
-    for part in [*_parts(mine), labels]:
-        part.flags.writeable = False
+    if case.algorithm in CORE:  # another type of array to the compiler, and so compiled anew
+        for part in [*_parts(mine), labels]:
+            part.flags.writeable = False
     learner = case.learner(K)
     trace = learner.play(mine, labels)
     learner.predict(mine)

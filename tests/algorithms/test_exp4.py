@@ -125,7 +125,9 @@ def test_no_bound_on_other_rules():
         file.bound(problem(), file.recommend(problem()), Comparator(1.0, 1.0, 10))
 
 
-@pytest.mark.parametrize("wrong", [{"experts": 1}, {"experts": 2.5}, {"eta": 0.0}, {"eta": math.inf}, {"experts_seed": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"experts": 1}, {"experts": 2.5}, {"eta": 0.0}, {"eta": math.inf}, {"experts_seed": -1}]
+)
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(SettingError, match=next(iter(wrong))):
         learner(**wrong)

@@ -635,7 +635,7 @@ def test_scores_differ_from_the_weights_by_one_number_a_row(loss, feedback, rows
 @pytest.mark.parametrize("loss, feedback", EACH)
 def test_looking_leaves_the_certificate_and_deciding_moves_it_once(loss, feedback):
     s = random_stream(80, K=3, seed=1)
-    who = learner(loss, feedback, s.K)
+    who = learner(loss, feedback, s.K, delay=4)
     trace = who.play(s.X, s.y)
     before, whole = who.certificate, portrait(who)
     longer = s.X * 50
@@ -743,7 +743,13 @@ def test_accepted_at_the_edges():
     learner("hinge", "full", 2, risk=1.9), learner("logistic", "full", 3, delay=0)
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1e12, 1e200])
+@pytest.mark.parametrize("scale", [1e-200, 1e200, 0.0, math.inf])
+def test_scales_that_cannot_be_squared_are_refused(scale):
+    with pytest.raises(SettingError, match="scale"):
+        learner("logistic", "bandit", 3, scale=scale)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-12, 1e12, 1e100])
 def test_absurd_scales_stay_finite(scale):
     s = separable_stream(400)
     who = learner("logistic", "bandit", s.K, scale=scale)

@@ -23,7 +23,7 @@ def learner(K=2, seed=0, **more):
 
 
 def test_ten_rounds_by_hand():
-    """Four points on each axis; a right guess multiplies by softmax to the power (1/p)/(K/μ), a wrong one by nothing."""
+    """Four points on each axis; a right guess multiplies by softmax to the power (1/p)/(K/μ), a wrong one by 1."""
     mine = learner(grid=18, mu=0.4, seed=4)
     points = list(itertools.product([-4.0, -4 / 3, 4 / 3, 4.0], repeat=2))
     posterior = [math.exp(-(a * a + b * b) / 2) for a, b in points]
@@ -114,7 +114,9 @@ def test_mu_is_the_square_root():
         gaptron.Learner("obama", n_classes=3, feedback="bandit", radius=1.0)
 
 
-@pytest.mark.parametrize("wrong", [{"mu": 0.0}, {"mu": 1.5}, {"mu": math.nan}, {"nu": -1.0}, {"chains": 0}, {"grid": 7}])
+@pytest.mark.parametrize(
+    "wrong", [{"mu": 0.0}, {"mu": 1.5}, {"mu": math.nan}, {"nu": -1.0}, {"chains": 0}, {"grid": 7}]
+)
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(SettingError, match=next(iter(wrong))):
         learner(**wrong)

@@ -58,6 +58,8 @@ def test_a_row_of_average_size_never_pushes_another_out_early():
 
 
 def test_what_would_not_fit_is_refused_by_size():
-    with pytest.raises(SettingError, match=r"a history of 10000 rows would take 1000000000 numbers, 8\.0 GB: give a sm"):
+    with pytest.raises(
+        SettingError, match=r"a history of 10000 rows would take 1000000000 numbers, 8\.0 GB: give a sm"
+    ):
         new_history(10_000, 100_000, False, 64)
     refuse_beyond(LARGEST, "this much", "less")

@@ -10,8 +10,8 @@ def show(rows: Iterable[tuple[str, ...]], title: str) -> None:
     """Print rows under their first one as header. Piped output is as wide as it needs to be."""
     header, *body = rows
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for word in header:
-        table.add_column(word, overflow="fold")
+    for i, word in enumerate(header):
+        table.add_column(word, overflow="fold", no_wrap=i == 0)
     for row in body:
         table.add_row(*row)
     console = Console()

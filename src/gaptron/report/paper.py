@@ -16,11 +16,21 @@ VERMILLION, BLUE, GREEN = "#D55E00", "#0072B2", "#009E73"
 
 def overview() -> Iterator[tuple[str, ...]]:
     """The paper's Table 1: a row per algorithm of the library."""
-    yield ("algorithm", "losses", "regret, full information", "regret, bandit", "time a round", "memory", "paper")
+    yield ("algorithm", "feedback", "losses", "regret, full", "regret, bandit", "time a round", "memory", "paper")
     for name in NAMES:
         card = load(name).CARD
+        feedback = ", ".join(word.word for word in card.feedback)
         losses = ", ".join(loss.word for loss in card.losses)
-        yield (name, losses, card.regret_full or "-", card.regret_bandit or "-", card.time, card.memory, card.paper)
+        yield (
+            name,
+            feedback,
+            losses,
+            card.regret_full or "-",
+            card.regret_bandit or "-",
+            card.time,
+            card.memory,
+            card.paper,
+        )
 
 
 def settings(n_classes: int, norm: float, radius: float, horizon: int) -> Iterator[tuple[str, ...]]:
