@@ -340,7 +340,6 @@ class Learner:
         # Under bandit feedback the mask depends on the draws and may not be looked at when U is chosen.
         if trace is not None and problem.feedback is Feedback.FULL and hasattr(self._file, "excused"):
             silent = self._file.excused(problem, trace.notes, trace.top == trace.truth)
-        radius = problem.radius if problem.feedback is Feedback.BANDIT and problem.radius else math.inf
 
         certificate = self.certificate
         # A certificate may choose U only if it does not itself depend on the draws.
@@ -351,6 +350,9 @@ class Learner:
                 return certificate.bound(comparator)
             return float(self._file.bound(problem, self._settings, comparator))
 
+        radius = problem.radius or math.inf
+        if math.isfinite(number(Comparator(0.0, 2 * (problem.radius or 1.0), len(truth)))):
+            radius = math.inf  # the theorem is not only for ‖U‖ ≤ D
         found = compare.best(
             _matrix(rows, width), truth, problem.n_classes, problem.loss, number, radius=radius, excused=silent
         )
