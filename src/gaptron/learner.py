@@ -292,10 +292,10 @@ class Learner:
         Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
         if self._settings is None:
             return Z, P  # before the first round every score is zero and nothing speaks for any label
-        state = self._state
+        state, problem = self._state, self._problem._replace(n_features=width)
         if state is None:
-            state = self._file.init(self._settings, self._problem._replace(n_features=width), False)
-        loop, sheet = _loop(), self._sheet()
+            state = self._file.init(self._settings, problem, False)
+        loop, sheet = _loop(), self._sheet(problem)
         step = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
         for start in range(0, T, step):
             stop = min(start + step, T)
@@ -404,9 +404,9 @@ class Learner:
         self._state = self._file.init(settings, problem, sparse)
         self._problem, self._settings, self._sparse = problem, settings, sparse
 
-    def _sheet(self) -> Round:
-        K = self._problem.n_classes
-        size = self._file.memo(self._settings, self._problem)
+    def _sheet(self, problem: Problem | None = None) -> Round:
+        problem = problem or self._problem
+        K, size = problem.n_classes, self._file.memo(self._settings, problem)
         return Round(np.zeros(K), np.zeros(K), np.zeros(size), np.zeros(len(self._file.NOTES)))
 
 
