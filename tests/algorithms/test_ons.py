@@ -51,7 +51,7 @@ def textbook(X, y, K, full, beta, eps, D=math.inf):
 def test_five_rounds_of_the_diagonal_by_hand():
     """K = 2, x = (s,), ε = 1, β = ½: W stays (-w, w), and each step is 2g/A."""
     learner = gaptron.Learner("ons", n_classes=2, norm=1.0)
-    assert (learner.settings.beta, learner.settings.eps, learner.settings.full) == (0.5, 1.0, False)
+    assert (learner.settings.beta, learner.settings.eps, learner.settings.matrix) == (0.5, 1.0, False)
     w, A = 0.0, 1.0
     for s, y in [(1.0, 1), (1.0, 0), (0.5, 0), (-1.0, 1), (1.0, 0)]:
         decision = learner.decide([s])
@@ -72,7 +72,7 @@ def test_a_whole_run_equals_the_textbook(own, kind):
     learner = gaptron.Learner("ons", n_classes=K, norm=1.0, radius=0.3, **own)
     learner.play(KINDS[kind](X), y)
     s = learner.settings
-    W, _ = textbook(X, y, K, s.full, s.beta, s.eps, s.ball)
+    W, _ = textbook(X, y, K, s.matrix, s.beta, s.eps, s.ball)
     np.testing.assert_allclose(learner.weights, W, atol=1e-8)
     if own.get("ball"):
         assert np.linalg.norm(W) == pytest.approx(1.5)  # the ball was felt

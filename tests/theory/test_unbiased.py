@@ -36,6 +36,7 @@ def test_gaptrons_gradient(loss, rows):
         seed=0,
     )
     full = gaptron.Learner("gaptron", loss=loss, n_classes=K, norm=3.0, eta=0.2, gamma=0.1, seed=0)
+    full.decide(rows(X[:1]))  # makes room for its weights
     moved = 0
     for t in range(300):
         x = rows(X[t : t + 1])

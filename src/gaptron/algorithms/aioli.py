@@ -48,7 +48,7 @@ class Aioli(NamedTuple):
 
     lam: float  # λ > 0 what A starts from
     reach: float  # C ≥ 0 largest |⟨u, x⟩| of the rules compared with
-    sample: bool  # draw the label with probability σ(z) instead of playing the likelier one?
+    play: bool  # sample (True) or top: draw the label with probability σ(z) instead of playing the likelier one?
 
 
 class AioliState(NamedTuple):
@@ -125,7 +125,7 @@ def bound(problem: Problem, settings: Aioli, comparator: Comparator) -> float:
         return math.inf
     regret = d * (1 + C) * math.log1p(comparator.rounds * X * X / (4 * d * lam * (1 + C)))
     total = LN2 * comparator.loss + lam * comparator.norm**2 + regret
-    return total if settings.sample else total / LN2
+    return total if settings.play else total / LN2
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def decide(s: Aioli, state: AioliState, x: Row, rd: Round, u: float) -> int:
     rd.memo[0] = z
     rd.z[0], rd.z[1] = -z0 / 2.0, z0 / 2.0
     top = 1 if z0 > 0.0 else 0
-    if s.sample:
+    if s.play:
         rd.p[0], rd.p[1] = sigmoid(-z), sigmoid(z)
         return draw(rd.p, top, u)
     point(rd.p, top)

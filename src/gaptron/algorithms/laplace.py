@@ -48,10 +48,10 @@ PLAYS = ("top", "sample")
 class Laplace(NamedTuple):
     """What you may turn."""
 
-    full: bool  # the whole precision matrix, or its diagonal?
+    matrix: bool  # full (True) or diagonal: the whole precision matrix, or its diagonal?
     nu: float  # ν > 0 standard deviation of each weight before the first round
     samples: int  # Gaussian points that q̄ is a mean over
-    sample: bool  # draw the label from q̄ instead of playing the top one?
+    play: bool  # sample (True) or top: draw the label from q̄ instead of playing the top one?
 
 
 class LaplaceState(NamedTuple):
@@ -68,12 +68,12 @@ class LaplaceState(NamedTuple):
 def init(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceState:
     """μ = 0, A = I/ν²."""
     K, d = problem.n_classes, problem.n_features
-    W, n = zeros(K, d, sparse), K * d if settings.full else 0
+    W, n = zeros(K, d, sparse), K * d if settings.matrix else 0
     A = W + 1.0 / settings.nu**2
-    if settings.full:
+    if settings.matrix:
         check_room(n, n)
         A = np.eye(n) * settings.nu**2
-    points = np.zeros((settings.samples if settings.sample else 0, K))
+    points = np.zeros((settings.samples if settings.play else 0, K))
     throw_points(points)
     return LaplaceState(W, A, points, np.zeros(K), np.zeros((K + 1, K)), np.zeros((2, n)))
 
@@ -152,11 +152,11 @@ def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, u: float) -> int:
     K = rd.z.shape[0]
     scores(state.W, x, rd.z)
     top = best(rd.z)
-    if not s.sample:
+    if not s.play:
         point(rd.p, top)
         return top
     V = state.b
-    if s.full:
+    if s.matrix:
         columns = state.c[0].reshape(state.W.shape)
         image = state.c[1].reshape(state.W.shape)
         widest = 0.0
@@ -200,7 +200,7 @@ def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, label: int, truth:
     r, q = state.r, state.b[0]
     K = r.shape[0]
     softmax(rd.z, best(rd.z), q)
-    if not s.full:
+    if not s.matrix:
         told(q, truth, r)
         for k in range(K):
             q[k] *= 1.0 - q[k]

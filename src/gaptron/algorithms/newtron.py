@@ -48,7 +48,7 @@ REFRESH = 100_000  # updates between two times that ‖W‖² is computed from t
 class Newtron(NamedTuple):
     """What you may turn."""
 
-    full: bool  # the whole matrix (Newtron), or its diagonal (PNewtron)?
+    matrix: bool  # full (True) or diagonal: the whole matrix (Newtron), or its diagonal (PNewtron)?
     alpha: float  # α > 0  how sharp the softmax of the scores is
     beta: float  # β > 0  how much curvature is trusted
     gamma: float  # γ ∈ (0, 1] exploration
@@ -69,9 +69,9 @@ class NewtronState(NamedTuple):
 def init(settings: Newtron, problem: Problem, sparse: bool) -> NewtronState:
     """W = 0, A = I/D."""
     K, d = problem.n_classes, problem.n_features
-    W, n = zeros(K, d, sparse), K * d if settings.full else 0
+    W, n = zeros(K, d, sparse), K * d if settings.matrix else 0
     A = W + 1.0 / settings.ball
-    if settings.full:
+    if settings.matrix:
         check_room(n, n)
         A = np.eye(n) * settings.ball
     return NewtronState(W, A, np.zeros(n), np.array([1.0, 0.0, 0.0]), np.zeros(K), np.zeros((7, n)))
@@ -171,7 +171,7 @@ def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, label: int, truth:
     weight = s.beta * estimate(s, rd, label, truth != UNKNOWN, r)
     reach = 0.0 if rd.memo[0] == 1.0 else dot(r, rd.z)  # ⟨G, V⟩, as it was when the label was played
     pull = 1.0 - weight * reach
-    if not s.full:
+    if not s.matrix:
         total = state.total
         total[1] = max(total[1] + follow(state.W, state.A, x, r, weight, pull), 0.0)
         total[2] += 1.0

@@ -46,11 +46,11 @@ PLAYS = ("top", "sample")
 class Ons(NamedTuple):
     """What you may turn."""
 
-    full: bool  # the whole matrix, or its diagonal?
+    matrix: bool  # full (True) or diagonal: the whole matrix, or its diagonal?
     beta: float  # β > 0 how much curvature is trusted; the step is A⁻¹g/β
     eps: float  # ε > 0 what A starts from
     ball: float  # D with the full matrix; inf: no ball
-    sample: bool  # draw the label from q instead of playing the top one?
+    play: bool  # sample (True) or top: draw the label from q instead of playing the top one?
 
 
 class OnsState(NamedTuple):
@@ -66,9 +66,9 @@ class OnsState(NamedTuple):
 def init(settings: Ons, problem: Problem, sparse: bool) -> OnsState:
     """W = 0, A = εI."""
     K, d = problem.n_classes, problem.n_features
-    W, n = zeros(K, d, sparse), K * d if settings.full else 0
+    W, n = zeros(K, d, sparse), K * d if settings.matrix else 0
     A = W + settings.eps
-    if settings.full:
+    if settings.matrix:
         check_room(n, n)
         A = np.eye(n) / settings.eps
     return OnsState(W, A, np.zeros(K), np.zeros(K), np.zeros((7, n)))
@@ -129,7 +129,7 @@ def recommend(
 
 def theorem(problem: Problem, settings: Ons) -> str:
     """Where the bound comes from."""
-    if not settings.full:
+    if not settings.matrix:
         return "none: a diagonal matrix has no theorem"
     return "the theorem of Hazan, Agarwal & Kale 2007, constants of its proof"
 
@@ -140,7 +140,7 @@ def bound(problem: Problem, settings: Ons, comparator: Comparator) -> float:
     Holds with the full matrix for ‖U‖ ≤ D, ‖x‖ ≤ X, answers in order, any ε and β ≤ ½ min{1/(8√2 DX), α}. The top label
     errs at most Σ S/ln 2 times, a drawn one in expectation Σ S.
     """
-    if not settings.full:
+    if not settings.matrix:
         raise NoBoundError("the regret of Online Newton Step is proved for the full matrix, not for its diagonal")
     (X,) = problem.need("norm")
     K, n, beta = problem.n_classes, problem.n_classes * problem.n_features, settings.beta
@@ -150,7 +150,7 @@ def bound(problem: Problem, settings: Ons, comparator: Comparator) -> float:
         return math.inf
     regret = n / (2 * beta) * math.log1p(2 * X * X * comparator.rounds / (n * settings.eps))
     total = LN2 * comparator.loss + regret + beta * settings.eps * comparator.norm**2 / 2
-    return total if settings.sample else total / LN2
+    return total if settings.play else total / LN2
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def decide(s: Ons, state: OnsState, x: Row, rd: Round, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
-    if s.sample:
+    if s.play:
         softmax(rd.z, top, rd.p)
         return draw(rd.p, top, u)
     point(rd.p, top)
@@ -172,7 +172,7 @@ def learn(s: Ons, state: OnsState, x: Row, rd: Round, label: int, truth: int) ->
     r = state.r
     softmax(rd.z, best(rd.z), r)
     told(r, truth, r)
-    if not s.full:
+    if not s.matrix:
         for k in range(r.shape[0]):
             state.b[k] = r[k] * r[k]
         descend(state.W, state.A, x, r, state.b, 1.0 / s.beta)

@@ -55,7 +55,7 @@ class Softmax(NamedTuple):
     eta: float  # η > 0 step size, before it shrinks
     ball: float  # D, for decaying and adaptive; inf: no ball
     floor: float  # adagrad: what the sums of squares start from
-    sample: bool  # draw the label from q instead of playing the top one?
+    play: bool  # sample (True) or top: draw the label from q instead of playing the top one?
 
 
 class SoftmaxState(NamedTuple):
@@ -136,7 +136,7 @@ def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
     else:
         a = (2 * D * D / eta + eta) * math.sqrt(c)
         total = (a / 2 + math.sqrt(a * a / 4 + L)) ** 2
-    return total if settings.sample else total / LN2
+    return total if settings.play else total / LN2
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, u: float) -> int:
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
     top = best(rd.z)
-    if s.sample:
+    if s.play:
         softmax(rd.z, top, rd.p)
         return draw(rd.p, top, u)
     point(rd.p, top)
