@@ -11,6 +11,7 @@ import argparse
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -49,10 +50,15 @@ def main() -> None:
     arguments.add_argument("--algorithm", default="frugal-gaptron")
     arguments.add_argument("--streams", default=",".join(STREAMS))
     arguments.add_argument("--radius", type=float, default=1.0, help="D, for the learners that need it")
+    arguments.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the algorithm"
+    )
     arguments.add_argument("--seeds", type=int, default=3)
     given = arguments.parse_args()
     data = loader(given.data)
     card = load(given.algorithm).CARD
+    pairs = (pair.split("=") for pair in given.set)
+    settings: dict[str, Any] = {name: float(value) if value[0].isdigit() else value for name, value in pairs}
     columns = [(feedback.word, loss.word) for feedback in card.feedback for loss in card.losses]
     print(f"{given.algorithm}, {given.seeds} seeds\n{'stream':<14}" + "".join(f"{f + ' ' + x:>21}" for f, x in columns))
     for name in given.streams.split(","):
@@ -68,6 +74,7 @@ def main() -> None:
                     radius=given.radius,
                     horizon=made.n_rounds,
                     seed=seed,
+                    **settings,
                 )
                 trace = learner.play(made.X, made.y)
                 wrong = trace.expected_mistakes if feedback == "full" else trace.mistakes
