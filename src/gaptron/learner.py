@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -34,7 +35,7 @@ from gaptron.types import (
     Vector,
 )
 
-BLOCK = 65_536  # rounds between two looks at the outside world (progress, Ctrl-C)
+FIRST_BLOCK, BLOCK = 1_024, 65_536  # rounds between two looks at the outside world (progress, Ctrl-C): first, most
 ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
@@ -257,19 +258,24 @@ class Learner:
         sheet, names = self._sheet(), self._file.NOTES
         codes, top = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
         chances, notes = np.empty(T), np.empty((T, len(names)))
-        step = BLOCK
+        start, step, most = 0, FIRST_BLOCK, BLOCK
         if isinstance(rows, Sparse) and not self._sparse:
-            step = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
-        for start in range(0, T, step):
-            part = slice(start, min(start + step, T))
+            most = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
+        while start < T:
+            clock = time.perf_counter()
+            part = slice(start, min(start + min(step, most), T))
+            size = part.stop - start
             out = loop.Record(codes[part], top[part], chances[part], notes[part])
-            Xs = block(rows, part.start, part.stop, self._sparse, width)
-            u = self._rng.random(part.stop - start)
+            Xs = block(rows, start, part.stop, self._sparse, width)
+            u = self._rng.random(size)
             loop.play(self._settings, self._state, Xs, truth[part], u, self._shown, sheet, out)
-            self._decided += part.stop - start
-            self._learned += part.stop - start
+            self._decided += size
+            self._learned += size
+            start = part.stop
             if progress is not None:
-                progress(part.stop - start)
+                progress(size)
+            if time.perf_counter() - clock < 0.1:
+                step *= 2
         self._longest = max(self._longest, longest)
         return Trace(self._classes, codes, top, truth, chances, tuple(names), notes)
 
