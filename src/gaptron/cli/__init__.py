@@ -42,9 +42,3 @@ def main() -> None:
     except GaptronError as problem:
         typer.echo(f"gaptron: {problem}", err=True)
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone, as in `gaptron play ... | head`
-        sys.exit(141)
-    except KeyboardInterrupt:
-        typer.echo("gaptron: interrupted", err=True)
-        sys.exit(130)
