@@ -243,3 +243,35 @@ NOT_FOR_ADAGRAD = {"rotating_features_changes_nothing", "answers_in_another_orde
 @pytest.mark.parametrize("law", [law for name, law in LAWS.items() if name not in NOT_FOR_ADAGRAD])
 def test_adagrad_keeps_the_laws(law, rows):
     law(Case("squarecb", "logistic", "bandit", "adagrad", {"oracle": "softmax", "steps": "adagrad"}), rows)
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_first_order_weighting_is_the_loss_of_the_best_in_both_places(oracle):
+    """q(k) = ℓ*/(Kℓ* + γ(ℓ_k - ℓ*)) with ℓ = 1 - f, in textbook numpy, along a run."""
+    s = noisy_stream(T=80, K=3)
+    who = learner(oracle=oracle, weighting="first-order")
+    for t in range(60):
+        P = who.distribution(s.X[t : t + 1])[0]
+        f = predicted(oracle, who.scores(s.X[t : t + 1])[0])
+        top, loss = int(who.scores(s.X[t : t + 1])[0].argmax()), 1 - f
+        least, gamma = max(loss[top], 1e-12), 10 * math.sqrt(t + 1)
+        q = least / (3 * least + gamma * (loss - loss[top]))
+        q[top] = 0.0
+        q[top] = 1 - q.sum()
+        np.testing.assert_allclose(P, q, atol=1e-10)
+        decision = who.decide(s.X[t])
+        who.learn(decision, correct=bool(decision.label == s.y[t]))
+
+
+def test_first_order_weighting_explores_less_than_the_plain_one():
+    s = noisy_stream(T=400, K=3)
+    plain, fast = learner(oracle="softmax"), learner(oracle="softmax", weighting="first-order")
+    plain.play(s.X, s.y)
+    fast._state = plain._state
+    fast._settings, fast._problem = fast.settings, plain.problem
+    assert (fast.distribution(s.X).max(axis=1) >= plain.distribution(s.X).max(axis=1) - 1e-12).all()
+
+
+def test_an_unknown_weighting_is_refused():
+    with pytest.raises(SettingError, match="first-order"):
+        learner(weighting="cubic")
