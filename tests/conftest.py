@@ -8,8 +8,13 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import settings
 
 from gaptron.algorithms import NAMES
+
+# The same examples in every run, and no clock: the machine may be busy.
+settings.register_profile("gaptron", deadline=None, derandomize=True)
+settings.load_profile("gaptron")
 
 REPOSITORY = Path(__file__).parents[1]
 INTERPRETED = bool(numba.config.DISABLE_JIT)
