@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError
-from gaptron.types import Integers, Rows, Sparse, SparseRow
+from gaptron.types import Integers, Matrix, Rows, Sparse, SparseRow
 
 Labels = Sequence[Any] | NDArray[Any]
 
@@ -169,6 +169,36 @@ class Classes:
             return "the label is missing"
         shown = ", ".join(map(repr, self.labels[:5])) + (", ..." if len(self) > 5 else "")
         return f"label {label!r} is not one of the {len(self)} classes ({shown})"
+
+
+def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
+    """What a caller's own model says, round by round, as probabilities: given as such, rounds × K, or as labels."""
+    said = np.asarray(advice)
+    if said.ndim == 1 and len(classes) > 0:
+        codes = classes.codes(advice)
+        table = np.zeros((len(codes), len(classes)))
+        table[np.arange(len(codes)), codes] = 1.0
+    else:
+        if said.ndim != 2 or said.dtype.kind not in "biuf" or said.shape[1] != len(classes):
+            raise InputError(
+                f"advice must hold a label or {len(classes)} probabilities for each round, "
+                f"not an array of {said.dtype} of shape {said.shape}"
+            )
+        table = said.astype(np.float64)
+        bad = ~(np.isfinite(table).all(axis=1) & (table >= 0.0).all(axis=1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = table.sum(axis=1)
+        bad |= ~((total > 0.0) & np.isfinite(total))
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            raise InputError(
+                f"advice of round {at} is no distribution over labels: {said[at].tolist()}; "
+                "it must hold finite numbers of at least 0 that do not sum to 0"
+            )
+        table /= total[:, None]
+    if len(table) != rounds:
+        raise InputError(f"advice is for {len(table)} rounds, but there are {rounds}")
+    return table
 
 
 def _as_they_are(y: Sequence[Any]) -> NDArray[Any]:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from gaptron import comparator as compare
 from gaptron.algorithms import load
-from gaptron.door import Classes, Labels, as_row, as_rows, block, n_rows, row_like
+from gaptron.door import Classes, Labels, as_advice, as_row, as_rows, block, n_rows, row_like
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from gaptron.feedback import as_graph
 from gaptron.trace import Trace
 from gaptron.types import (
     UNKNOWN,
+    Advice,
     Certificate,
     Comparator,
     Feedback,
@@ -177,16 +178,27 @@ class Learner:
 
     # --- one round at a time --------------------------------------------------------------------------------
 
-    def decide(self, x: Any) -> Decision:
-        """Draw a label for the row x (a 1-D array or a 1 × d sparse matrix)."""
+    def decide(self, x: Any, *, advice: Any = None) -> Decision:
+        """Draw a label for the row x (a 1-D array or a 1 × d sparse matrix).
+
+        `advice`, where the algorithm takes it, is what your own model says of x: a probability for each label, or a
+        label. It may know anything but the draw to come.
+        """
         row, width = as_row(x)
         square = math.sqrt(_sqnorm(row))
         if not math.isfinite(square):
             raise InputError("x holds NaN or infinity, or numbers too large to square")
         self._check(width, square, "x")
+        said = (
+            self._advice([advice] if np.ndim(advice) == 0 else np.asarray(advice)[None], 1)
+            if advice is not None
+            else None
+        )
         self._begin(width, isinstance(row, SparseRow), None)
         row = row_like(row, self._sparse, width)
         sheet = self._sheet()
+        if said is not None:
+            sheet.advice[:] = said[0]
         code = _loop().decide_once(self._settings, self._state, row, sheet, self._rng.random())
         self._longest = max(self._longest, square)
         self._late = max(self._late, self._decided - self._learned)
@@ -236,10 +248,11 @@ class Learner:
 
     # --- many rounds ----------------------------------------------------------------------------------------
 
-    def play(self, X: Any, y: Labels, *, progress: Callable[[int], None] | None = None) -> Trace:
+    def play(self, X: Any, y: Labels, *, advice: Any = None, progress: Callable[[int], None] | None = None) -> Trace:
         """Predict, then learn, round by round, compiled. Call again to go on.
 
         Under bandit feedback the labels y only answer whether each guess was right.
+        `advice`, where the algorithm takes it, is your own model's: T × K probabilities, or T labels.
         `progress` is called with the number of rounds just played, now and then.
         """
         rows, width = as_rows(X)
@@ -249,6 +262,7 @@ class Learner:
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
         longest = self._longest_row(rows)
         self._check(width, longest, "X")
+        said = self._advice(advice, T)
         if T == 0:
             names = self._file.NOTES
             return Trace(self._classes, truth, truth, truth, np.zeros(0), names, np.zeros((0, len(names))))
@@ -268,7 +282,7 @@ class Learner:
             out = loop.Record(codes[part], top[part], chances[part], notes[part])
             Xs = block(rows, start, part.stop, self._sparse, width)
             u = self._rng.random(size)
-            loop.play(self._settings, self._state, Xs, truth[part], u, self._shown, sheet, out)
+            loop.play(self._settings, self._state, Xs, truth[part], u, self._shown, said[part], sheet, out)
             self._decided += size
             self._learned += size
             start = part.stop
@@ -279,22 +293,23 @@ class Learner:
         self._longest = max(self._longest, longest)
         return Trace(self._classes, codes, top, truth, chances, tuple(names), notes)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The label of the largest score for each row. Changes nothing."""
-        return self._classes.decode(self.scores(X).argmax(axis=1))
+    def predict(self, X: Any, *, advice: Any = None) -> NDArray[Any]:
+        """The label of the largest score for each row. Changes nothing. `advice` as in `play`."""
+        return self._classes.decode(self.scores(X, advice=advice).argmax(axis=1))
 
-    def scores(self, X: Any) -> Matrix:
-        """One score per row and label. Changes nothing."""
-        return self._look(X)[0]
+    def scores(self, X: Any, *, advice: Any = None) -> Matrix:
+        """One score per row and label. Changes nothing. `advice` as in `play`."""
+        return self._look(X, advice)[0]
 
-    def distribution(self, X: Any) -> Matrix:
-        """What labels would be drawn from, per row. Changes nothing."""
-        return self._look(X)[1]
+    def distribution(self, X: Any, *, advice: Any = None) -> Matrix:
+        """What labels would be drawn from, per row. Changes nothing. `advice` as in `play`."""
+        return self._look(X, advice)[1]
 
-    def _look(self, X: Any) -> tuple[Matrix, Matrix]:
+    def _look(self, X: Any, advice: Any) -> tuple[Matrix, Matrix]:
         rows, width = as_rows(X)
         T, K = n_rows(rows), self._problem.n_classes
         self._check(width, self._longest_row(rows), "X", promised=False)
+        said = self._advice(advice, T)
         Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
         if self._settings is None:
             return Z, P  # before the first round every score is zero and nothing speaks for any label
@@ -306,7 +321,7 @@ class Learner:
         for start in range(0, T, step):
             stop = min(start + step, T)
             Xs = block(rows, start, stop, self._sparse, width)
-            loop.look(self._settings, state, Xs, sheet, Z[start:stop], P[start:stop])
+            loop.look(self._settings, state, Xs, said[start:stop], sheet, Z[start:stop], P[start:stop])
         return Z, P
 
     # --- theory ---------------------------------------------------------------------------------------------
@@ -318,6 +333,14 @@ class Learner:
             return None
         self._check_delay()
         found: Certificate = self._file.certificate(self._settings, self._state)
+        return found
+
+    @property
+    def advice(self) -> Advice | None:
+        """How the learner and its advisers got on so far; None where the algorithm has no advisers."""
+        if self._state is None or not hasattr(self._file, "advice"):
+            return None
+        found: Advice = self._file.advice(self._settings, self._state)
         return found
 
     def bound(self, X: Any, y: Labels, trace: Trace | None = None) -> Bound:
@@ -386,6 +409,14 @@ class Learner:
                 "give a larger norm=... or scale the rows"
             )
 
+    def _advice(self, advice: Any, rounds: int) -> Matrix:
+        """A caller's advice as probabilities, one row a round; no columns if there is none."""
+        if advice is None:
+            return np.zeros((rounds, 0))
+        if not self._file.CARD.advice:
+            raise InputError(f"{self.algorithm} takes no advice; advised-gaptron does")
+        return as_advice(advice, rounds, self._classes)
+
     def _longest_row(self, rows: Rows) -> float:
         """The largest ‖x‖, by one pass that also finds what is not a number."""
         squares = np.empty(n_rows(rows))
@@ -413,7 +444,8 @@ class Learner:
     def _sheet(self, problem: Problem | None = None) -> Round:
         problem = problem or self._problem
         K, size = problem.n_classes, self._file.memo(self._settings, problem)
-        return Round(np.zeros(K), np.zeros(K), np.zeros(size), np.zeros(len(self._file.NOTES)))
+        heard = K if self._file.CARD.advice else 0
+        return Round(np.zeros(K), np.zeros(K), np.zeros(size), np.zeros(len(self._file.NOTES)), np.zeros(heard))
 
 
 @functools.cache

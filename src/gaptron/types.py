@@ -69,6 +69,7 @@ class Round(NamedTuple):
     p: Vector  # the distribution the label is drawn from
     memo: Vector  # whatever else the algorithm will want back when it learns
     note: Vector  # what a trace records of this round, one number per name in NOTES
+    advice: Vector = np.zeros(0)  # what the caller's own model says, K probabilities; zeros: nothing; empty: not taken
 
 
 class Problem(NamedTuple):
@@ -105,21 +106,30 @@ class Comparator(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r, C_T(U) = ‖U‖²X²/(2ε) + Λ."""
+    """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r, C_T(U) = (‖U‖²X² + N₀)/(2ε) + Λ."""
 
     level: float  # Λ, the sum of the rounds' surrogate gaps λ
     step: float  # ε = ηX² of the last round
     norm: float  # X, the longest row so far
     risk: float  # r
     in_expectation: bool  # bandit: the bound is on the mean, for U fixed before the draws
+    apart: float = 0.0  # N₀: how far from U the learner started besides ‖U‖²X²
 
     def cost(self, norm: float) -> float:
         """C_T(U) for ‖U‖ = norm."""
-        return (norm * self.norm) ** 2 / (2 * self.step) + self.level
+        return ((norm * self.norm) ** 2 + self.apart) / (2 * self.step) + self.level
 
     def bound(self, comparator: Comparator) -> float:
         """What this U proves about the expected mistakes."""
         return (comparator.loss + self.cost(comparator.norm)) / self.risk
+
+
+class Advice(NamedTuple):
+    """How a learner and its advisers got on."""
+
+    cost: float  # H: mistakes that the certificate's demands cost against the advice
+    estimated: bool  # bandit: H is an estimate that errs low, never a bound
+    heard: dict[str, float]  # adviser → its weight
 
 
 class Card(NamedTuple):
@@ -132,3 +142,4 @@ class Card(NamedTuple):
     memory: str
     regret_full: str
     regret_bandit: str
+    advice: bool = False  # does it take a caller's own probabilities each round?

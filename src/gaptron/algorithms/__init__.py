@@ -6,6 +6,7 @@ from types import ModuleType
 from gaptron.errors import SettingError
 
 NAMES = {
+    "advised-gaptron": "advised",
     "aggregating": "aggregating",
     "aioli": "aioli",
     "arow": "arow",

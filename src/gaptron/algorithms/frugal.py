@@ -26,11 +26,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gaptron.errors import SettingError
+from gaptron.kernels import demands
 from gaptron.kernels.jit import jit
 from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, margin, pull
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, least_exploration, rival, softmax
+from gaptron.kernels.simplex import best, draw, least_exploration, rival
 from gaptron.types import (
     UNKNOWN,
     Card,
@@ -183,26 +184,6 @@ def largest_level(problem: Problem, settings: Frugal, rounds: int) -> float:
 
 
 @jit
-def demands_logistic(s: Frugal, z: Vector, p: Vector, top: int, h: float, b: Vector, c: Vector) -> None:
-    """Line 2 for the logistic loss: b and c of every label, from p̃."""
-    rest = softmax(z, top, p)
-    K, square = z.shape[0], 0.0
-    for y in range(K):
-        square += p[y] * p[y]
-    over = math.log1p(rest / p[top])  # ln Σ exp z - z_y*
-    kappa = h / (LN2 * LN2)
-    for y in range(K):
-        loss = (over + (z[top] - z[y])) / LN2
-        own = (1.0 - p[y]) * (1.0 - p[y]) + (square - p[y] * p[y])  # ‖p̃ - e_y‖²
-        if s.bandit:
-            b[y] = 1.0 - loss + kappa * (square - 2.0 * p[y] + 1.0 / K + 2.0 * s.delay * own)
-            c[y] = kappa * (1.0 - 1.0 / K)
-        else:
-            b[y] = 1.0 - (loss - (1.0 + 2.0 * s.delay) * kappa * own) / s.risk
-            c[y] = 0.0
-
-
-@jit
 def demands_hinge(s: Frugal, z: Vector, top: int, h: float, b: Vector, c: Vector) -> None:
     """Line 2 for the hinges: b and c of every label, from the margins."""
     K, sure = z.shape[0], s.loss == HINGE and confident(z, top, s.beta)
@@ -240,7 +221,7 @@ def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, u: float) -> int:
     top = best(rd.z)
     h = step * share / 2.0
     if s.loss == LOGISTIC:
-        demands_logistic(s, rd.z, rd.memo[:K], top, h, state.b, state.c)
+        demands.logistic(rd.z, rd.memo[:K], top, h, s.bandit, s.risk, s.delay, state.b, state.c)
     else:
         demands_hinge(s, rd.z, top, h, state.b, state.c)
     level, solved = least_exploration(state.b, state.c, top, rd.p)

@@ -7,8 +7,14 @@ themselves, so `rows.scores` serves; N, the sums of squares, has the layout of W
 import math
 from typing import Any
 
-from gaptron.kernels.jit import by_rows
+from gaptron.kernels.jit import by_rows, jit
 from gaptron.types import Matrix, Vector
+
+
+@jit
+def pace(g: float, n: float, floor: float) -> float:
+    """g/√(n + floor): what a gradient is worth to a weight that has seen n of squares."""
+    return g / math.sqrt(n + floor)
 
 
 def _descend_dense(W: Matrix, N: Matrix, x: Any, r: Vector, step: float, floor: float) -> None:
@@ -17,7 +23,7 @@ def _descend_dense(W: Matrix, N: Matrix, x: Any, r: Vector, step: float, floor: 
             for i in range(W.shape[1]):
                 g = r[k] * x[i]
                 N[k, i] += g * g
-                W[k, i] -= step * g / math.sqrt(N[k, i] + floor)
+                W[k, i] -= step * pace(g, N[k, i], floor)
 
 
 def _descend_sparse(W: Matrix, N: Matrix, x: Any, r: Vector, step: float, floor: float) -> None:
@@ -27,8 +33,43 @@ def _descend_sparse(W: Matrix, N: Matrix, x: Any, r: Vector, step: float, floor:
         for k in range(r.shape[0]):
             g = r[k] * v
             n[k] += g * g
-            w[k] -= step * g / math.sqrt(n[k] + floor)
+            w[k] -= step * pace(g, n[k], floor)
 
 
 descend = by_rows(_descend_dense, _descend_sparse)
 descend.__doc__ = "G = r ⊗ x;  N ← N + G²;  W ← W - step·G/√(N + floor), entry by entry; floor > 0. O(nnz·K)."
+
+
+def _sweep_dense(W: Matrix, N: Matrix, x: Any, r: Vector, steps: Vector, floor: float) -> None:
+    plain = W.shape[0] - N.shape[0]
+    for k in range(plain):
+        if r[k] != 0.0:
+            for i in range(W.shape[1]):
+                W[k, i] += r[k] * x[i]
+    for k in range(N.shape[0]):
+        v = r[plain + k]
+        if v != 0.0:
+            for i in range(W.shape[1]):
+                g = v * x[i]
+                N[k, i] += g * g
+                W[plain + k, i] -= steps[k] * pace(g, N[k, i], floor)
+
+
+def _sweep_sparse(W: Matrix, N: Matrix, x: Any, r: Vector, steps: Vector, floor: float) -> None:
+    plain = W.shape[1] - N.shape[1]
+    for j in range(x.indices.shape[0]):
+        w, n = W[x.indices[j]], N[x.indices[j]]
+        v = x.values[j]
+        for k in range(plain):
+            w[k] += r[k] * v
+        for k in range(n.shape[0]):
+            g = r[plain + k] * v
+            n[k] += g * g
+            w[plain + k] -= steps[k] * pace(g, n[k], floor)
+
+
+sweep = by_rows(_sweep_dense, _sweep_sparse)
+sweep.__doc__ = """Learners side by side in W move in one pass over x. O(nnz·K) for K labels in W.
+
+The first labels move plainly, W ← W + r ⊗ x, and the last, as many as N has, as in `descend`, each with its own step.
+"""

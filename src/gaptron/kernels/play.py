@@ -85,10 +85,14 @@ reveal.__doc__ = "What the round shows of the truth: by the feedback's word, or 
 
 
 @jit
-def play(s: Any, state: Any, X: Any, y: Integers, u: Vector, feedback: Any, rd: Round, out: Record) -> None:
-    """Every round of a stream held in memory."""
+def play(
+    s: Any, state: Any, X: Any, y: Integers, u: Vector, feedback: Any, advice: Matrix, rd: Round, out: Record
+) -> None:
+    """Every round of a stream held in memory. advice has as many columns as `rd.advice` has room, or none."""
     for t in range(y.shape[0]):
         x = row(X, t)
+        for k in range(advice.shape[1]):
+            rd.advice[k] = advice[t, k]
         label = decide(s, state, x, rd, u[t])
         commit(s, state, rd)
         out.label[t] = label
@@ -114,9 +118,11 @@ def learn_once(s: Any, state: Any, x: Any, rd: Round, label: int, truth: int) ->
 
 
 @jit
-def look(s: Any, state: Any, X: Any, rd: Round, Z: Matrix, P: Matrix) -> None:
+def look(s: Any, state: Any, X: Any, advice: Matrix, rd: Round, Z: Matrix, P: Matrix) -> None:
     """Scores and distributions for many rows; nothing is learned."""
     for t in range(Z.shape[0]):
+        for k in range(advice.shape[1]):
+            rd.advice[k] = advice[t, k]
         decide(s, state, row(X, t), rd, 0.5)
         for k in range(Z.shape[1]):
             Z[t, k] = rd.z[k]

@@ -103,6 +103,27 @@ def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
     return total
 
 
+RARE, SELDOM = 2.0**-53, 2.0**-40
+
+
+@jit
+def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
+    """Give labels too rare for a draw of 53 bits ever to find, where c_y > 0 says they count, 2⁻⁴⁰ from the largest.
+
+    Returns the level that the gaps now keep.
+    """
+    taken = 0.0
+    for y in range(q.shape[0]):
+        if q[y] < RARE and c[y] > 0.0:
+            taken += SELDOM - q[y]
+            q[y] = SELDOM
+    if taken == 0.0:
+        return level
+    top = best(q)
+    q[top] -= taken
+    return max(level, float(b[top] - q[top] + c[top] / q[top]))
+
+
 @jit
 def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float, bool]:
     """The distribution that gives each label no more than its surrogate gap demands.
@@ -116,7 +137,7 @@ def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float
     S = roots(b, c, 0.0, q)
     if S <= 1.0:
         q[heir] += 1.0 - S
-        return 0.0, False
+        return raise_rare(b, c, 0.0, q), False
     level = 0.0
     for _ in range(100):
         if S <= 1.0 + 1e-12:
@@ -132,4 +153,4 @@ def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float
         if q[y] > 0.0:
             worst = max(worst, q[y] / S + q[y] - (b[y] - level))
         q[y] /= S
-    return level + max(S - 1.0, 0.0) * worst, True
+    return raise_rare(b, c, level + max(S - 1.0, 0.0) * worst, q), True

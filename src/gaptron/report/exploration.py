@@ -36,7 +36,7 @@ def play_once(settings: object, state: object, x: Vector, sheet: Round) -> None:
     from gaptron.kernels.play import look  # noqa: PLC0415
 
     K = len(sheet.z)
-    look(settings, state, x[None, :], sheet, np.empty((1, K)), np.empty((1, K)))
+    look(settings, state, x[None, :], np.zeros((1, 0)), sheet, np.empty((1, K)), np.empty((1, K)))
 
 
 def figure(path: Path, n_classes: int = 10) -> None:
