@@ -59,7 +59,7 @@ CARD = Card(
     feedback=(Feedback.FULL, Feedback.BANDIT),
     losses=(Loss.LOGISTIC,),
     time="O(dK)",
-    memory="8dK full, 6dK bandit",
+    memory="6dK",
     regret_full="O(‖U‖²)",
     regret_bandit="O(‖U‖² √(KT))",
     advice=True,
@@ -75,6 +75,7 @@ FULL_STEPS = (2.0, 0.1, 0.3, 1.0)
 NOTES = ("level", "step", "explored", "solved", "cost", "certified", "first", "second", "third", "fourth", "caller")
 PULL = 0.1  # ρ²: how fast v moves
 MOST = 10.0  # the most a hit may count in the estimate of H
+SMALL = 1e-3  # an adviser lets smaller derivatives pass: they teach it nothing and cost a root for every feature
 TINY = 1e-280  # while all ‖x‖² are below this, rows count as zero
 RULES = ("mistakes", "certificate")
 MISTAKES = RULES.index("mistakes")
@@ -97,12 +98,13 @@ class AdvisedState(NamedTuple):
     """What it remembers."""
 
     W: Matrix  # side by side: -Σ ĝ of the certified learner, then the advisers' weights
-    N: Matrix  # sums of squares of those advisers that use AdaGrad
+    N: Matrix  # sums of squares, shared by the advisers that use AdaGrad
     # X², Λ, ε of the last round, H, H*, Σ⟨r, a⟩, rounds, Σ‖x‖², rounds with the caller's advice, N of the stacking
     total: Vector
     omega: Vector  # the experts' weights
     r: Vector  # work: coefficients of the update
-    steps: Vector  # work: AdaGrad's step for every label
+    squares: Vector  # work: mean square of the AdaGrad advisers' derivatives
+    work: Vector  # work: of the sweep
     w: Vector  # work: the certified scores, then with the advice
     b: Vector  # work: what each label's gap is without its q
     c: Vector  # work: what it costs to see the label rarely
@@ -112,12 +114,11 @@ class AdvisedState(NamedTuple):
 def init(settings: Advised, problem: Problem, sparse: bool) -> AdvisedState:
     """Line 0: nothing learned, everybody heard alike."""
     K, d = problem.n_classes, problem.n_features
-    rooted = K if settings.bandit else 3 * K
     total = np.zeros(10)
     total[STEP] = settings.first
     omega = np.full(EXPERTS, 1.0 / INSIDE)
-    work = [np.zeros(n) for n in (INSIDE * K, rooted, K, K, K, EXPERTS)]
-    return AdvisedState(zeros(INSIDE * K, d, sparse), zeros(rooted, d, sparse), total, omega, *work)
+    work = [np.zeros(n) for n in (INSIDE * K, K, max(K, d), K, K, K, EXPERTS)]
+    return AdvisedState(zeros(INSIDE * K, d, sparse), zeros(K, d, sparse), total, omega, *work)
 
 
 def memo(settings: Advised, problem: Problem) -> int:
@@ -261,7 +262,7 @@ def decide(s: Advised, state: AdvisedState, x: Row, rd: Round, u: float) -> int:
         for j in range(n):
             for k in range(K):
                 L[j, k] = F[j, k] if j < INSIDE else math.log(max(F[j, k], 1e-300))
-            centre(L[j])
+            centre(L[j], INSIDE / n)  # so that n experts start with the weight 1/n each
             if j < INSIDE:
                 softmax(F[j], best(F[j]), F[j])
         top, outside = stack(state.omega, L, n, rd.z)
@@ -329,14 +330,17 @@ def learn(s: Advised, state: AdvisedState, x: Row, rd: Round, label: int, truth:
             told(F[j], truth, r[j * K : (j + 1) * K])
         plain, steps = 1, FULL_STEPS
     total[LARGEST] = max(total[LARGEST], total[COST])
+    for k in range(K):
+        state.squares[k] = 0.0
     for j in range(1, INSIDE):
-        step = 0.0 if size <= TINY else steps[j - 1]
-        for k in range(K):
-            if j <= plain:
-                r[j * K + k] *= -step / max(size, TINY)
-            else:
-                state.steps[(j - 1 - plain) * K + k] = step / math.sqrt(max(mean, TINY))
-    sweep(state.W, state.N, x, r, state.steps, FLOOR * max(mean, TINY))
+        step = steps[j - 1] / (max(size, TINY) if j <= plain else math.sqrt(max(mean, TINY)))
+        for k in range(j * K, (j + 1) * K):
+            if abs(r[k]) < SMALL or size <= TINY:
+                r[k] = 0.0
+            if j > plain:
+                state.squares[k - j * K] += r[k] * r[k] / (INSIDE - 1 - plain)
+            r[k] *= -step
+    sweep(state.W, state.N, x, r, (plain + 1) * K, state.squares, FLOOR * max(mean, TINY), state.work)
 
 
 algorithm(Advised, decide, learn, commit)

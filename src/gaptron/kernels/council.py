@@ -43,15 +43,15 @@ def invite(advice: Vector, F: Matrix, first: int) -> int:
 
 
 @jit
-def centre(a: Vector) -> None:
-    """Raise a to at least its largest entry less RANGE; then make the entries sum to 0."""
+def centre(a: Vector, share: float) -> None:
+    """Raise a to at least its largest entry less RANGE; then make the entries sum to 0 and take a share of them."""
     least, mean = a[best(a)] - RANGE, 0.0
     for k in range(a.shape[0]):
         a[k] = max(a[k], least)
         mean += a[k]
     mean /= a.shape[0]
     for k in range(a.shape[0]):
-        a[k] -= mean
+        a[k] = share * (a[k] - mean)
 
 
 @jit
@@ -71,7 +71,7 @@ def blend(omega: Vector, F: Matrix, n: int, a: Vector) -> tuple[int, int]:
     top = best(a)
     for k in range(K):
         a[k] = math.log(max(a[k], LEAST))
-    centre(a)
+    centre(a, 1.0)
     return top, outside
 
 
