@@ -1,7 +1,7 @@
 """Error of one learner after another on real streams, prepared alike: mean over seeds, in per cent.
 
-Dense columns are standardised and sparse counts passed through log1p; then a constant feature, unit norm, and a
-shuffle by the seed. Full information counts expected mistakes, bandit feedback mistakes made. The data are read from
+Dense columns are standardised, then get a constant 1 and unit norm; sparse counts are passed through log1p and scaled to
+unit norm, then get a constant 0.1 and unit norm again; pixels of mnist are divided by 255. Shuffled by the seed. Full information counts expected mistakes, bandit feedback mistakes made. The data are read from
 the folder named by --data (see its INDEX.md); synsep and synnonsep are made here.
 
     python benchmarks/real.py --data FOLDER [--algorithm frugal-gaptron] [--streams usps,letter] [--seeds 3]
@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gaptron import Learner
 from gaptron.algorithms import load
@@ -39,9 +40,14 @@ def stream(name: str, seed: int, data: ModuleType) -> Stream:
         return prepare({"synsep": synsep, "synnonsep": synnonsep}[name](100_000, seed), constant=True, unit_norm=True)
     X, y, meta = data.load(name)
     order = np.random.default_rng(seed).permutation(len(y))[: LIMITS.get(name)]
-    dense = meta["kind"] == "dense"
     made = Stream.from_arrays(X[order], y[order], name=name)
-    return prepare(made, log1p=not dense, standardize=dense, constant=True, unit_norm=True)
+    if name == "mnist":
+        made = Stream.from_arrays(made.X / 255.0, y[order], name=name)
+    if meta["kind"] == "dense":
+        return prepare(made, standardize=name != "mnist", constant=True, unit_norm=True)
+    made = prepare(made, log1p=True, unit_norm=True)
+    rows = sp.hstack([made.X, np.full((made.n_rounds, 1), 0.1)], format="csr")
+    return prepare(Stream.from_arrays(rows, y[order], name=name), unit_norm=True)
 
 
 def main() -> None:
