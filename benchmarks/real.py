@@ -1,8 +1,9 @@
 """Error of one learner after another on real streams, prepared alike: mean over seeds, in per cent.
 
-Dense columns are standardised, then get a constant 1 and unit norm; sparse counts are passed through log1p and scaled to
-unit norm, then get a constant 0.1 and unit norm again; pixels of mnist are divided by 255. Shuffled by the seed. Full information counts expected mistakes, bandit feedback mistakes made. The data are read from
-the folder named by --data (see its INDEX.md); synsep and synnonsep are made here.
+Dense columns are standardised, then get a constant 1 and unit norm; sparse counts are passed through log1p and scaled
+to unit norm, then get a constant 0.1 and unit norm again; pixels of mnist are divided by 255. Shuffled by the seed.
+Full information counts expected mistakes, bandit feedback mistakes made. The data are read from the folder named by
+--data (see its INDEX.md); synsep and synnonsep are made here.
 
     python benchmarks/real.py --data FOLDER [--algorithm frugal-gaptron] [--streams usps,letter] [--seeds 3]
 """

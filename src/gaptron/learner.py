@@ -86,7 +86,7 @@ class Learner:
 
     def __init__(
         self,
-        algorithm: str = "frugal-gaptron",
+        algorithm: str = "advised-gaptron",
         *,
         n_classes: int | None = None,
         classes: Iterable[Any] | None = None,

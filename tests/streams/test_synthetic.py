@@ -1,10 +1,10 @@
-"""The recipe of SynSep and SynNonSep, fact by fact."""
+"""The recipes of the streams that are made, fact by fact."""
 
 import numpy as np
 import pytest
 
 from gaptron.errors import InputError
-from gaptron.streams import open_stream, synnonsep, synsep
+from gaptron.streams import alternating, open_stream, synnonsep, synsep, synswitch, twolabels, xor
 
 STREAM = synsep(20_000, seed=1)
 ROWS = STREAM.X.toarray()
@@ -109,3 +109,57 @@ def test_a_file_may_have_the_name_of_a_stream(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "synsep").write_text("0 1:1\n1 2:1\n")
     assert open_stream("./synsep", format="svmlight").n_rounds == 2
+
+
+def test_a_switch_renames_every_topic_at_once():
+    plain, switched = synsep(900, seed=4), synswitch(900, seed=4, switches=2)
+    assert (switched.X != plain.X).nnz == 0
+    names = []
+    for part in (slice(0, 300), slice(300, 600), slice(600, 900)):
+        pairs = set(zip(plain.y[part].tolist(), switched.y[part].tolist()))
+        assert len(pairs) == 9 and len({new for _, new in pairs}) == 9
+        names.append(pairs)
+    assert names[0] != names[1] != names[2]
+
+
+def test_two_rules_take_turns():
+    stream = alternating(4_000, seed=2, period=100)
+    turn = np.arange(4_000) // 100 % 2
+    for rule in (0, 1):
+        mine = turn == rule
+        fitted = np.linalg.lstsq(stream.X[mine], np.eye(5)[stream.y[mine]], rcond=None)[0]
+        right = (stream.X @ fitted).argmax(axis=1) == stream.y
+        assert right[mine].mean() > 0.8 > 0.5 > right[~mine].mean()
+
+
+def test_two_labels_of_the_stated_probabilities():
+    stream = twolabels(60_000, seed=3, contexts=5, labels=10, first=0.5, second=0.3)
+    assert (stream.X.sum(axis=1) == 1).all() and stream.X.shape[1] == 5
+    for context in range(5):
+        shares = np.sort(np.bincount(stream.y[stream.X.indices == context], minlength=10))[::-1] / 12_000
+        assert shares[:2] == pytest.approx([0.52, 0.32], abs=0.03) and shares[2:] == pytest.approx(0.02, abs=0.01)
+
+
+def test_no_linear_rule_beats_chance_on_xor():
+    stream = xor(20_000, seed=5)
+    rows = np.column_stack([stream.X, np.ones(20_000)])
+    fitted = np.linalg.lstsq(rows, np.eye(4)[stream.y], rcond=None)[0]
+    assert np.abs(fitted[:-1]).max() < 0.02
+    assert ((rows @ fitted).argmax(axis=1) == stream.y).mean() < 0.3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("synswitch:switches=-1", "switches must be at least 0"),
+        ("alternating:period=0", "period must be at least 1"),
+        ("twolabels:labels=1", "labels must be at least 2"),
+        ("twolabels:first=0.2", "second ≤ first"),
+        ("twolabels:first=0.9,second=0.2", r"first \+ second ≤ 1"),
+        ("xor:rounds=0", "at least one round"),
+        ("xor:noise=-1", "noise must be at least 0"),
+    ],
+)
+def test_hostile_streams_refuse_bad_options(words: str, message: str):
+    with pytest.raises(InputError, match=message):
+        open_stream(words)

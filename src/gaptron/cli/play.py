@@ -21,8 +21,8 @@ DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
 
 
 def play(
-    stream: Annotated[str, typer.Argument(help="A file, - for standard input, or synsep, synnonsep, digits.")],
-    algorithm: Annotated[str, typer.Option("--algorithm", "-a", rich_help_panel=LEARN)] = "frugal-gaptron",
+    stream: Annotated[str, typer.Argument(help="A file, - for standard input, or a name: synsep, digits, ...")],
+    algorithm: Annotated[str, typer.Option("--algorithm", "-a", rich_help_panel=LEARN)] = "advised-gaptron",
     feedback: Annotated[str, typer.Option(help="full or bandit.", rich_help_panel=LEARN)] = "",
     loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
     norm: Annotated[float | None, typer.Option(help="X ≥ ‖x‖; measured in memory.", rich_help_panel=LEARN)] = None,
@@ -213,6 +213,7 @@ def _account(
         "rounds_per_second": tally.rounds / seconds if seconds else None,
         "sure_below": None,
         "certificate": None,
+        "advice": None,
         "bound": None,
         "why_no_bound": None,
     }
@@ -224,6 +225,8 @@ def _account(
         if trace is not None:
             said["certificate"]["explored"] = float((trace.codes != trace.top).mean())
             said["certificate"]["solved"] = float(trace.note("solved").mean())
+    if learner.advice is not None:
+        said["advice"] = learner.advice._asdict()
     if no_bound:
         said["why_no_bound"] = "not asked for (--no-bound)"
     elif trace is None:
@@ -279,6 +282,12 @@ def _summary(said: dict[str, Any]) -> None:
         if "explored" in certificate:
             text += "; {explored:.2%} of rounds explored, {solved:.2%} solved for λ"
         typer.echo(text.format(**certificate))
+    advice = said["advice"]
+    if advice is not None:
+        remark = " (an estimate that errs low, no bound)" if advice["estimated"] else ""
+        typer.echo(f"what the certificate cost against the advice: {advice['cost']:.1f} mistakes{remark}")
+        heard = ", ".join(f"{name} {weight:.2f}" for name, weight in advice["heard"].items())
+        typer.echo(f"weights of the advice: {heard}")
     shown = ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in said["settings"].items()

@@ -10,7 +10,7 @@ import numpy as np
 
 from gaptron.errors import InputError
 from gaptron.streams.stream import Stream
-from gaptron.streams.synthetic import synnonsep, synsep
+from gaptron.streams.synthetic import alternating, synnonsep, synsep, synswitch, twolabels, xor
 
 
 class Named(NamedTuple):
@@ -28,12 +28,22 @@ def digits() -> Stream:
     return Stream(X / 16.0, y.astype(np.int64), tuple(range(10)), "digits", prepared=("divided by 16",))
 
 
+def _options(read: Callable[[str], Any], *names: str) -> dict[str, tuple[str, Callable[[str], Any]]]:
+    return {name: (name, read) for name in names}
+
+
 _ROUNDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {"rounds": ("n_rounds", int), "seed": ("seed", int)}
 
 NAMED = {
+    "alternating": Named(alternating, {**_ROUNDS, **_options(int, "period", "labels", "features")}),
     "digits": Named(digits, {}),
     "synnonsep": Named(synnonsep, {**_ROUNDS, "noise": ("noise", float)}),
     "synsep": Named(synsep, _ROUNDS),
+    "synswitch": Named(synswitch, {**_ROUNDS, **_options(int, "switches")}),
+    "twolabels": Named(
+        twolabels, {**_ROUNDS, **_options(int, "contexts", "labels"), **_options(float, "first", "second")}
+    ),
+    "xor": Named(xor, {**_ROUNDS, **_options(int, "noise")}),
 }
 
 

@@ -1,8 +1,12 @@
-"""SynSep and SynNonSep, the artificial documents of Kakade, Shalev-Shwartz and Tewari (ICML 2008).
+"""Streams that are made, not read.
 
-d = 400 words, of which 1..120 are keywords and 121..400 common; K = 9 topics. Once, each topic c draws
-n_c ~ U{20..40} keywords, its prototype. Each document then draws its topic uniformly, takes the prototype, turns
-off 5 of its keywords and turns on 20 common words. So x ∈ {0,1}⁴⁰⁰ and ‖x‖² = n_c + 15.
+SynSep and SynNonSep are the artificial documents of Kakade, Shalev-Shwartz and Tewari (ICML 2008): d = 400
+words, of which 1..120 are keywords and 121..400 common; K = 9 topics. Once, each topic c draws n_c ~ U{20..40}
+keywords, its prototype. Each document then draws its topic uniformly, takes the prototype, turns off 5 of its keywords
+and turns on 20 common words. So x ∈ {0,1}⁴⁰⁰ and ‖x‖² = n_c + 15.
+
+The others are hostile, each to another habit of learners: `synswitch` and `alternating` change the labels' meaning,
+`twolabels` has contexts with a good label and a nearly as good one, and no linear rule beats chance on `xor`.
 """
 
 import numpy as np
@@ -39,6 +43,75 @@ def synnonsep(n_rounds: int = 100_000, seed: int = 0, noise: float = 0.05) -> St
     return Stream(X, y, tuple(range(TOPICS)), "synnonsep", notes=(f"seed {seed}", word))
 
 
+def synswitch(n_rounds: int = 100_000, seed: int = 0, switches: int = 2) -> Stream:
+    """The rows of `synsep`, whose topics change names, all at once, `switches` times at equal distances."""
+    _whole("switches", switches, 0)
+    rng = _generator(seed)
+    X, y = _documents(n_rounds, rng)
+    part = np.arange(n_rounds) * (switches + 1) // n_rounds
+    names = np.stack([rng.permutation(TOPICS) for _ in range(switches + 1)])
+    return Stream(X, names[part, y], tuple(range(TOPICS)), "synswitch", notes=(f"seed {seed}", f"{switches} switches"))
+
+
+def alternating(n_rounds: int = 20_000, seed: int = 0, period: int = 50, labels: int = 5, features: int = 20) -> Stream:
+    """Two linear rules take turns of `period` rounds: y = argmax⟨A_k, x⟩, then argmax⟨B_k, x⟩, A and B independent."""
+    for name, number, least in (("period", period, 1), ("labels", labels, 2), ("features", features, 1)):
+        _whole(name, number, least)
+    rng = _generator(seed)
+    X = rng.normal(size=(_rounds(n_rounds), features))
+    rules = rng.normal(size=(2, features, labels))
+    turn = np.arange(n_rounds) // period % 2
+    y = np.stack([X @ rule for rule in rules])[turn, np.arange(n_rounds)].argmax(axis=1)
+    return Stream(X, y, tuple(range(labels)), "alternating", notes=(f"seed {seed}", f"rules change every {period}"))
+
+
+def twolabels(
+    n_rounds: int = 50_000,
+    seed: int = 0,
+    contexts: int = 20,
+    labels: int = 10,
+    first: float = 0.5,
+    second: float = 0.35,
+) -> Stream:
+    """Contexts (unit vectors, drawn uniformly) with two frequent labels each, right with these probabilities.
+
+    The rest of the probability is spread over all labels alike. To stay with the second label costs `first - second` a
+    round, and a learner that stops exploring too early never finds out.
+    """
+    _whole("contexts", contexts, 1)
+    _whole("labels", labels, 2)
+    if not (0.0 <= second <= first and first + second <= 1.0):
+        raise InputError(f"probabilities must obey 0 ≤ second ≤ first and first + second ≤ 1, not {first}, {second}")
+    rng = _generator(seed)
+    context = rng.integers(0, contexts, _rounds(n_rounds))
+    pairs = np.stack([rng.permutation(labels)[:2] for _ in range(contexts)])
+    u, y = rng.random(n_rounds), rng.integers(0, labels, n_rounds)
+    y = np.where(u < first, pairs[context, 0], np.where(u < first + second, pairs[context, 1], y))
+    X = csr(np.ones(n_rounds), context.astype(np.int32), np.arange(n_rounds + 1), contexts)
+    word = f"{contexts} contexts, two labels of probability {first:g} and {second:g}"
+    return Stream(X, y.astype(np.int64), tuple(range(labels)), "twolabels", notes=(f"seed {seed}", word))
+
+
+def xor(n_rounds: int = 50_000, seed: int = 0, noise: int = 6) -> Stream:
+    """Four signs and `noise` more, all ±1; y = 2·[s₁ ≠ s₂] + [s₃ ≠ s₄]: any linear rule is right one time in four."""
+    _whole("noise", noise, 0)
+    rng = _generator(seed)
+    X = rng.choice([-1.0, 1.0], size=(_rounds(n_rounds), 4 + noise))
+    y = 2 * (X[:, 0] != X[:, 1]) + (X[:, 2] != X[:, 3])
+    return Stream(X, y.astype(np.int64), (0, 1, 2, 3), "xor", notes=(f"seed {seed}",))
+
+
+def _whole(name: str, number: int, least: int) -> None:
+    if number < least:
+        raise InputError(f"{name} must be at least {least}, not {number}")
+
+
+def _rounds(n_rounds: int) -> int:
+    if n_rounds < 1:
+        raise InputError(f"a stream needs at least one round, not {n_rounds}")
+    return n_rounds
+
+
 def _generator(seed: int) -> np.random.Generator:
     if seed < 0:
         raise InputError(f"seed must not be negative, like {seed}")
@@ -46,8 +119,7 @@ def _generator(seed: int) -> np.random.Generator:
 
 
 def _documents(n_rounds: int, rng: np.random.Generator) -> tuple[CSR, Integers]:
-    if n_rounds < 1:
-        raise InputError(f"a stream needs at least one round, not {n_rounds}")
+    _rounds(n_rounds)
     prototypes = [np.sort(rng.choice(KEYWORDS, n, replace=False)) for n in rng.integers(20, 41, TOPICS)]
     lengths = np.array([len(prototype) for prototype in prototypes])
     y = rng.integers(0, TOPICS, n_rounds)
