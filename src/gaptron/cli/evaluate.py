@@ -26,9 +26,7 @@ def evaluate(
     log: Annotated[str, typer.Argument(help="A file of logged decisions, or - for standard input.")],
     algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="The learner to judge.", rich_help_panel=LEARN)],
     way: Annotated[str, typer.Option(help="taught, frozen or replay.", rich_help_panel=LEARN)] = "taught",
-    split: Annotated[
-        float, typer.Option(help="frozen: which part of the log teaches.", rich_help_panel=LEARN)
-    ] = 0.5,
+    split: Annotated[float, typer.Option(help="frozen: which part of the log teaches.", rich_help_panel=LEARN)] = 0.5,
     loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
     norm: Annotated[float | None, typer.Option(help="X ≥ ‖x‖; else measured.", rich_help_panel=LEARN)] = None,
     radius: Annotated[float | None, typer.Option(help="D ≥ ‖U‖.", rich_help_panel=LEARN)] = None,
@@ -41,7 +39,9 @@ def evaluate(
     format_: Annotated[
         str, typer.Option("--format", help="jsonl, dsjson or obp; else by extension.", rich_help_panel=DATA)
     ] = "",
-    features: Annotated[int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)
+    ] = None,
     level: Annotated[float, typer.Option(help="Of confidence of the intervals.", rich_help_panel=SHOW)] = 0.95,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=SHOW)] = False,
 ) -> None:
@@ -142,7 +142,9 @@ def _account(learner: "Learner", log: "Log", way: str, verdict: "Verdict", own: 
 
 def _summary(said: dict[str, Any]) -> None:
     T, way = said["judged"], said["way"]
-    typer.echo(f"{said['log']}: {said['n_rounds']:,} rounds, {said['n_features']:,} features, {said['n_classes']} classes")
+    typer.echo(
+        f"{said['log']}: {said['n_rounds']:,} rounds, {said['n_features']:,} features, {said['n_classes']} classes"
+    )
     typer.echo(f"{said['algorithm']}, {WAYS[way]}\n")
     named = {"the log itself": said["logged"], **said["estimates"], "sure": said["sure"]}
     remarks = {
@@ -161,7 +163,9 @@ def _summary(said: dict[str, Any]) -> None:
             f"weights: mean {said['mean_weight']:.3f} (1 if all is well), heaviest {said['heaviest_weight']:.4g}; "
             f"worth {said['effective']:,.0f} rounds of its own"
         )
-        typer.echo(f"not how it would have done deciding for itself: --way replay, about {said['replay_would_use']:,} rounds")
+        typer.echo(
+            f"not how it would have done deciding for itself: --way replay, about {said['replay_would_use']:,} rounds"
+        )
     for warning in said["warnings"]:
         typer.echo(f"warning: {warning}")
     shown = ", ".join(

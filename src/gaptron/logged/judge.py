@@ -26,6 +26,7 @@ from gaptron.logged.teaching import as_if, logged_chances, same_labels, welcome
 from gaptron.types import Matrix, Vector
 
 Progress = Callable[[int], None]
+REPLAY = 0x4E91A7  # sets the draws of a replay apart from those of learners
 FEW, HEAVY, OFF = 100, 0.1, 4.0  # when to warn: effective rounds, one round's share of the weight, standard errors
 
 
@@ -107,7 +108,8 @@ def replay(
     """
     check_level(level)
     welcome(learner, log)
-    rng, least = np.random.default_rng(seed), log.least
+    # Not default_rng(seed): a logger of the same seed drew its labels with those very numbers.
+    rng, least = np.random.default_rng([seed, REPLAY]), log.least
     kept = []
     for t, u in enumerate(rng.random(log.n_rounds)):
         row = log.row(t)

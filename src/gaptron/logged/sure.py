@@ -14,7 +14,6 @@ import math
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import logsumexp
 
 from gaptron.logged.estimates import Estimate
 from gaptron.types import Vector
@@ -38,7 +37,7 @@ def lower(terms: Vector, delta: float) -> float:
     spread = float(np.square(terms - np.minimum(before, 1.0)).sum())
 
     def excess(means: float) -> float:
-        return float(logsumexp(BETS * (total - means) - PRICES * spread)) - math.log(len(BETS) / delta)
+        return float(np.logaddexp.reduce(BETS * (total - means) - PRICES * spread)) - math.log(len(BETS) / delta)
 
     if excess(0.0) <= 0.0:
         return 0.0
