@@ -12,6 +12,7 @@ from tests.conftest import noisy_stream, portrait
 from tests.logged.worlds import some_log
 
 X, Y, K = noisy_stream(1500, noise=0.1)
+LOGS = 25
 
 
 def learner(algorithm="squarecb", **more):
@@ -103,14 +104,14 @@ def test_a_frozen_learner_is_judged_rightly():
     mine = learner()
     mine.play(X[:300], Y[:300])
     held = {}
-    for seed in range(40):
+    for seed in range(LOGS):
         part = np.random.default_rng(seed).integers(300, 1500, 400)
         truth = 1 - mine.distribution(X[part])[np.arange(400), Y[part]].mean()
         verdict = judge(mine, uniform_log(X[part], Y[part], seed=1000 + seed))
         for estimate in (*verdict.estimates, verdict.sure):
             held[estimate.name] = held.get(estimate.name, 0) + (estimate.low <= truth <= estimate.high)
     for name, count in held.items():  # rows fixed, the intervals can only be too wide
-        assert binom.cdf(count, 40, 0.95) > 0.001, name
+        assert binom.cdf(count, LOGS, 0.95) > 0.001, name
 
 
 def test_fractional_rewards_can_be_judged_but_not_learned_from():
@@ -172,7 +173,7 @@ def watched(mine):
 def test_a_taught_learner_is_judged_rightly():
     """The truth: what it would have played just before each round, on the very rows, whose labels we know."""
     held = {}
-    for seed in range(40):
+    for seed in range(LOGS):
         mine = learner()
         would = watched(mine)
         verdict = teach(mine, uniform_log(X[:400], Y[:400], seed))
@@ -180,7 +181,7 @@ def test_a_taught_learner_is_judged_rightly():
         for estimate in (*verdict.estimates, verdict.sure):
             held[estimate.name] = held.get(estimate.name, 0) + (estimate.low <= truth <= estimate.high)
     for name, count in held.items():
-        assert binom.cdf(count, 40, 0.95) > 0.001, name
+        assert binom.cdf(count, LOGS, 0.95) > 0.001, name
 
 
 def test_progress_counts_the_rounds():
@@ -196,14 +197,14 @@ def test_progress_counts_the_rounds():
 def test_a_replay_is_a_run():
     """Over many logs, the mistakes of replays are those of the learner itself in as many rounds."""
     ours, theirs = [], []
-    for seed in range(40):
+    for seed in range(LOGS):
         part = np.random.default_rng(seed).permutation(1500)[:600]
         verdict = replay(learner(seed=seed), uniform_log(X[part], Y[part], seed=500 + seed), seed=seed)
         ours.append(verdict.estimates[0].mistakes)
         n = verdict.used
         theirs.append(learner(seed=1000 + seed).play(X[part[:n]], Y[part[:n]]).mistakes / n)
         assert n == pytest.approx(200, abs=60) and verdict.rounds == 600
-    error = np.sqrt((np.var(ours) + np.var(theirs)) / 40)
+    error = np.sqrt((np.var(ours) + np.var(theirs)) / LOGS)
     assert abs(np.mean(ours) - np.mean(theirs)) < 3.5 * error
 
 

@@ -1,7 +1,7 @@
 """`gaptron evaluate`: what logged decisions say of a learner that did not make them."""
 
 import json
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,7 +98,7 @@ def _verdict(learner: "Learner", log: "Log", way: str, first: int, level: float,
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("learning", total=first if way == "frozen" else log.n_rounds)
-        step: Callable[[int], None] = lambda n: bar.advance(task, n)  # noqa: E731
+        step = partial(bar.advance, task)
         if way == "replay":
             return replay(learner, log, level=level, seed=seed, progress=step)
         if way == "taught":
@@ -152,7 +152,7 @@ def _summary(said: dict[str, Any]) -> None:
         "replay": f"{said['used']:,} rounds of {T:,} kept",
         "sure": "proved, at any number of rounds and for any weights",
     }
-    rows = [("", "mistakes", f"{said['level']:.4g} interval", "")]
+    rows = [("", "mistakes", f"{100 * said['level']:g}% interval", "")]
     for name, found in named.items():
         interval = f"{found['low']:.2%} to {found['high']:.2%}"
         rows.append((name, "" if name == "sure" else f"{found['mistakes']:.2%}", interval, remarks.get(name, "")))
