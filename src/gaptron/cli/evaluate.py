@@ -148,9 +148,9 @@ def _summary(said: dict[str, Any]) -> None:
     typer.echo(f"{said['algorithm']}, {WAYS[way]}\n")
     named = {"the log itself": said["logged"], **said["estimates"], "sure": said["sure"]}
     remarks = {
-        "the log itself": "what was logged" if way == "replay" else f"what was logged, on the same {T:,} rounds",
+        "the log itself": "what was logged" if way == "replay" else f"on the same {T:,} rounds",
         "replay": f"{said['used']:,} rounds of {T:,} kept",
-        "sure": "proved, at any number of rounds and for any weights",
+        "sure": "proved; the others approximate",
     }
     rows = [("", "mistakes", f"{100 * said['level']:g}% interval", "")]
     for name, found in named.items():
@@ -158,7 +158,9 @@ def _summary(said: dict[str, Any]) -> None:
         rows.append((name, "" if name == "sure" else f"{found['mistakes']:.2%}", interval, remarks.get(name, "")))
     show(rows)
     typer.echo()
-    if way != "replay":
+    if way == "replay":
+        typer.echo(f"a run of {said['used']:,} rounds: to be compared with runs of that length")
+    else:
         typer.echo(
             f"weights: mean {said['mean_weight']:.3f} (1 if all is well), heaviest {said['heaviest_weight']:.4g}; "
             f"worth {said['effective']:,.0f} rounds of its own"
