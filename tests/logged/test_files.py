@@ -45,6 +45,11 @@ def test_the_form_may_be_named(tmp_path):
         save_log(some_log(), tmp_path / "no folder" / "log.jsonl")
 
 
+def test_one_class_is_no_log():
+    with pytest.raises(StreamError, match="at least two classes"):
+        Log.from_arrays([[1.0]], [0], [1], [1], classes=[0])
+
+
 def test_labels_a_file_cannot_give_back_are_refused(tmp_path):
     odd = some_log(classes=((1, 2), None, 3.5))
     with pytest.raises(InputError, match="all texts or all whole numbers"):

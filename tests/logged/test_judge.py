@@ -280,6 +280,24 @@ def test_heavy_weights_are_noticed():
     assert "effective rounds" in said and "of the weight" in said
 
 
+def test_an_interval_without_width_is_noticed():
+    log = Log.from_arrays(X[:300], Y[:300], np.ones(300), np.full(300, 1 / 3), classes=range(K))
+    verdict = judge(learner(), log)
+    assert verdict.estimates[0].high == 0.0 < verdict.sure.high < 0.1
+    assert any("no width" in said for said in verdict.warnings)
+
+
+def test_a_replay_has_its_warnings_too():
+    honest = uniform_log()
+    assert not replay(learner(), honest).warnings
+    lying = Log.from_arrays(X, honest.codes, honest.reward, np.full(len(Y), 0.6), classes=range(K))
+    assert "not those the labels were drawn with" in replay(learner(), lying).warnings[0]
+    few = replay(learner(), honest[:60])
+    assert few.effective == few.used < 60 and "effective rounds" in few.warnings[0]
+    with pytest.raises(SettingError, match="seed"):
+        replay(learner(), honest, seed=-1)
+
+
 def test_a_learner_that_plays_none_of_the_labels_is_said_to_be_unknown():
     sure = learner("confidit")
     log = Log.from_arrays(X[:5], [2] * 5, [1] * 5, [1.0] * 5, classes=range(K))

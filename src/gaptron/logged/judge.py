@@ -11,11 +11,11 @@ Wang 2011, where the log is uniform).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from gaptron.errors import InputError
+from gaptron.errors import InputError, SettingError
 from gaptron.learner import Learner
 from gaptron.logged import estimates as by
 from gaptron.logged.estimates import Estimate, check_level
@@ -40,13 +40,13 @@ class Verdict:
     level: float  # of confidence of every interval
     rounds: int  # judged by
     used: int  # of them kept: all, or by replay those the learner could have lived through
-    weights: Vector  # q(a)/p(a), a round each; all 1 in a replay
+    weights: Vector = field(repr=False)  # q(a)/p(a), a round each
     out_of_reach: float | None  # how much of its play falls on labels the log could not show; None: not known
 
     @property
     def effective(self) -> float:
-        """(Σw)²/Σw²: about so many rounds of its own the learner is judged by."""
-        return float(self.weights.sum() ** 2 / np.square(self.weights).sum())
+        """(Σw)²/Σw², or the rounds of a replay: by about so many rounds of its own the learner is judged."""
+        return min(float(self.used), float(self.weights.sum() ** 2 / np.square(self.weights).sum()))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -54,8 +54,10 @@ class Verdict:
         said, w = [], self.weights
         if self.effective < FEW:
             said.append(f"only {self.effective:.0f} effective rounds: the estimates may be far off")
-        if w.max() > HEAVY * w.sum() and len(w) > 1:
+        if w.max() > HEAVY * w.sum() and self.used == self.rounds > 1:
             said.append(f"one round carries {w.max() / w.sum():.0%} of the weight: the normal intervals are too narrow")
+        if any(estimate.low == estimate.high for estimate in self.estimates):
+            said.append("no spread in sight, so that a normal interval has no width: read the sure one")
         error = float(w.std()) / np.sqrt(len(w))
         astray = abs(float(w.mean()) - 1.0) > OFF * error + 1e-9
         if self.out_of_reach is not None and self.out_of_reach > 1e-3:
@@ -107,36 +109,47 @@ def replay(
     uniform log.
     """
     check_level(level)
+    if seed < 0:
+        raise SettingError(f"seed={seed!r} must not be negative")
     welcome(learner, log)
     # Not default_rng(seed): a logger of the same seed drew its labels with those very numbers.
     rng, least = np.random.default_rng([seed, REPLAY]), log.least
-    kept = []
+    play, kept = np.empty((log.n_rounds, log.n_classes)), []
     for t, u in enumerate(rng.random(log.n_rounds)):
         row = log.row(t)
-        chance = learner.distribution(row.reshape(1, -1))[0, log.codes[t]]
-        if u < chance * least / log.probability[t]:
+        play[t] = learner.distribution(row.reshape(1, -1))
+        if u < play[t, log.codes[t]] * least / log.probability[t]:
             learner.learn(as_if(learner.decide(row), log, t), correct=bool(log.reward[t]))
             kept.append(t)
         if progress is not None:
             progress(1)
     if not kept:
-        raise InputError(f"{log.name}: no round could be replayed: its least probability is {least:g}. Try teach")
-    mistakes, ones = log.mistakes[kept], np.ones(len(kept))
-    own = by.on_policy(mistakes, level)._replace(name="replay")
-    logged = by.on_policy(log.mistakes, level)
-    return Verdict((own,), sure(ones, mistakes, level), logged, level, log.n_rounds, len(kept), ones, None)
+        raise InputError(
+            f"{log.name}: no round could be replayed, as the least probability in it is {least:g}: "
+            "teach the learner instead (--way taught), which uses every round"
+        )
+    mistakes = log.mistakes[kept]
+    return Verdict(
+        (by.on_policy(mistakes, level)._replace(name="replay"),),
+        sure(np.ones(len(kept)), mistakes, level),
+        by.on_policy(log.mistakes, level),
+        level,
+        log.n_rounds,
+        len(kept),
+        _weights(log, play),
+        _out_of_reach(log, play),
+    )
 
 
 def _weigh(log: Log, play: Matrix, level: float) -> Verdict:
     rounds, mistakes = np.arange(log.n_rounds), log.mistakes
-    weights: Vector = play[rounds, log.codes] / log.probability
+    weights = _weights(log, play)
     if not weights.any():
         raise InputError(
             f"{log.name}: the learner would have played none of the labels logged: nothing can be said of it"
         )
     guessed = 1.0 - guesses(log)
     expected: Vector = (play * guessed).sum(axis=1)
-    out_of_reach = None if log.distribution is None else float(play[log.distribution == 0.0].sum() / log.n_rounds)
     return Verdict(
         (
             by.inverse_propensity(weights, mistakes, level),
@@ -149,5 +162,14 @@ def _weigh(log: Log, play: Matrix, level: float) -> Verdict:
         log.n_rounds,
         log.n_rounds,
         weights,
-        out_of_reach,
+        _out_of_reach(log, play),
     )
+
+
+def _weights(log: Log, play: Matrix) -> Vector:
+    weights: Vector = play[np.arange(log.n_rounds), log.codes] / log.probability
+    return weights
+
+
+def _out_of_reach(log: Log, play: Matrix) -> float | None:
+    return None if log.distribution is None else float(play[log.distribution == 0.0].sum() / log.n_rounds)

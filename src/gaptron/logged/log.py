@@ -63,6 +63,8 @@ class Log:
 
         if not len(codes):
             raise StreamError(name, "holds no decisions")
+        if len(known) < 2:
+            raise StreamError(name, "there must be at least two classes")
         return cls(*checked(rows, codes, rewards, chances, whole, len(known), blame), known.labels, name)
 
     @property
