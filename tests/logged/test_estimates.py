@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from gaptron.errors import SettingError
 from gaptron.logged.estimates import check_level, doubly_robust, inverse_propensity, on_policy, self_normalised
-from gaptron.logged.sure import lower, sure
+from gaptron.logged.sure import BETS, PRICES, lower, sure
 from tests.logged.worlds import world
 
 W, M = np.array([2.0, 0.5, 0.5, 1.0]), np.array([1.0, 0.0, 1.0, 0.0])
@@ -127,6 +127,26 @@ def test_the_sure_interval_bears_what_breaks_the_normal_one():
     proved = sum(e.low <= 0.5 <= e.high for e in map(sure, weights, mistakes, [0.95] * 400))
     assert normal < 0.5 * 400
     assert binom.cdf(proved, 400, 0.95) > 0.5
+
+
+def test_the_lower_bound_by_hand():
+    """X = 3, 0: guesses 1/2 and then 1, for the mean so far is past it. The bets must average 1/δ at the bound."""
+    at = 2 * lower(np.array([3.0, 0.0] * 50), 0.2) * 50
+    terms, guesses, total = [3.0, 0.0] * 50, [], 0.0
+    for t, x in enumerate(terms, 1):
+        guesses.append(min(1.0, (0.5 + total) / t))
+        total += x
+    spread = sum((x - guess) ** 2 for x, guess in zip(terms, guesses))
+    bets = [0.9 / 2**j for j in range(12)]
+    wealth = [math.exp(b * (total - at) + (math.log(1 - b) + b) * spread) for b in bets]
+    assert guesses[:2] == [0.5, 1.0] and 0 < at < total
+    assert sum(wealth) / 12 == pytest.approx(5.0)
+
+
+def test_the_inequality_behind_it():
+    excess = np.concatenate([np.linspace(-1.0, 3.0, 400), np.geomspace(3.0, 1e6, 100)])
+    for bet, price in zip(BETS, PRICES):
+        assert (bet * excess - price * excess**2 <= np.log1p(bet * excess) + 1e-12).all()
 
 
 def test_the_lower_bound_holds_for_means_that_move():

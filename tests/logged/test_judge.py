@@ -194,26 +194,31 @@ def test_progress_counts_the_rounds():
 # --- replay -------------------------------------------------------------------------------------------------
 
 
-def test_a_replay_is_a_run():
+@pytest.mark.parametrize("logger", [[1 / 3] * 3, [0.6, 0.2, 0.2]], ids=["uniform", "skewed"])
+def test_a_replay_is_a_run(logger):
     """Over many logs, the mistakes of replays are those of the learner itself in as many rounds."""
     ours, theirs = [], []
     for seed in range(LOGS):
-        part = np.random.default_rng(seed).permutation(1500)[:600]
-        verdict = replay(learner(seed=seed), uniform_log(X[part], Y[part], seed=500 + seed), seed=seed)
+        rng = np.random.default_rng(seed)
+        part = rng.permutation(1500)[:600]
+        labels = rng.choice(K, 600, p=logger)
+        log = Log.from_arrays(X[part], labels, labels == Y[part], np.array(logger)[labels], classes=range(K))
+        verdict = replay(learner(seed=seed), log, seed=seed)
         ours.append(verdict.estimates[0].mistakes)
         n = verdict.used
+        assert n == pytest.approx(600 * min(logger), abs=60) and verdict.rounds == 600
         theirs.append(learner(seed=1000 + seed).play(X[part[:n]], Y[part[:n]]).mistakes / n)
-        assert n == pytest.approx(200, abs=60) and verdict.rounds == 600
     error = np.sqrt((np.var(ours) + np.var(theirs)) / LOGS)
     assert abs(np.mean(ours) - np.mean(theirs)) < 3.5 * error
 
 
 def test_a_replay_keeps_its_share_though_the_logger_had_the_same_seed():
-    """Once its draws were the logger's own, number by number, and it kept five times too many rounds."""
-    log = record(learner(seed=0), X, Y)
+    """Were its draws the logger's own, number by number, it would keep a round in fifty here, not one in twenty."""
+    chances = np.array([0.9, 0.05, 0.05])
+    labels = np.searchsorted(chances.cumsum(), np.random.default_rng(0).random(1500))
+    log = Log.from_arrays(X, labels, labels == Y, chances[labels], classes=range(K))
     verdict = replay(learner(seed=0), log, seed=0)
-    expected = log.least * log.n_rounds
-    assert abs(verdict.used - expected) < 4 * np.sqrt(expected) + 1
+    assert abs(verdict.used - 75) < 4 * np.sqrt(75)
 
 
 def test_a_replay_of_nothing_says_so():
