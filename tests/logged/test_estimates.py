@@ -130,9 +130,9 @@ def test_the_sure_interval_bears_what_breaks_the_normal_one():
 
 
 def test_the_lower_bound_by_hand():
-    """X = 3, 0: guesses 1/2 and then 1, for the mean so far is past it. The bets must average 1/δ at the bound."""
-    at = 2 * lower(np.array([3.0, 0.0] * 50), 0.2) * 50
-    terms, guesses, total = [3.0, 0.0] * 50, [], 0.0
+    """X = 1.5, 0, 1.5, ...: guesses 1/2, then (1/2 + 1.5)/2, never past 1. The bets must average 1/δ at the bound."""
+    at = 2 * lower(np.array([1.5, 0.0] * 50), 0.2) * 50
+    terms, guesses, total = [1.5, 0.0] * 50, [], 0.0
     for t, x in enumerate(terms, 1):
         guesses.append(min(1.0, (0.5 + total) / t))
         total += x
