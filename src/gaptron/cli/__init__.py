@@ -6,6 +6,7 @@ import typer
 
 from gaptron import __version__
 from gaptron.cli.algorithms import algorithms
+from gaptron.cli.evaluate import evaluate
 from gaptron.cli.paper import paper
 from gaptron.cli.play import play
 from gaptron.errors import GaptronError
@@ -18,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(play)
+app.command()(evaluate)
 app.command()(algorithms)
 app.command()(paper)
 

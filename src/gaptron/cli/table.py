@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 
-def show(rows: Iterable[tuple[str, ...]], title: str) -> None:
+def show(rows: Iterable[tuple[str, ...]], title: str | None = None) -> None:
     """Print rows under their first one as header. Piped output is as wide as it needs to be."""
     header, *body = rows
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))

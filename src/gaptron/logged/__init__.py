@@ -1,0 +1,25 @@
+"""THE ARCHIVE: decisions that were logged, and what they say of learners that did not make them."""
+
+from gaptron.logged.estimates import Estimate
+from gaptron.logged.files import LOG_FORMATS, open_log, save_log
+from gaptron.logged.jsonl import DecisionLog
+from gaptron.logged.judge import Verdict, judge, replay, teach
+from gaptron.logged.log import Log
+from gaptron.logged.obp import from_obp, to_obp
+from gaptron.logged.record import record
+
+__all__ = [
+    "LOG_FORMATS",
+    "DecisionLog",
+    "Estimate",
+    "Log",
+    "Verdict",
+    "from_obp",
+    "judge",
+    "open_log",
+    "record",
+    "replay",
+    "save_log",
+    "teach",
+    "to_obp",
+]

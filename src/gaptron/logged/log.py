@@ -1,0 +1,175 @@
+"""A log: decisions that were made, how likely each was, and what came of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from scipy import sparse
+
+from gaptron.door import Classes
+from gaptron.errors import InputError, StreamError
+from gaptron.streams.block import Blame
+from gaptron.streams.rows import Rows, csr, first_not_finite, norms, tidy_rows
+from gaptron.types import Integers, Matrix, Vector
+
+CLOSE = 1e-4  # how far probabilities may be from summing to 1, and from each other: some loggers write float32
+ROUNDED = 1e-6  # how far above 1 a probability may be and still be 1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Logged rounds in memory, in the order they happened. Nobody checks them again.
+
+    A reward lies in [0, 1]: 1 means that the label played was right, 0 that it was wrong, and what is missing to 1
+    counts as that much of a mistake.
+    """
+
+    X: Rows
+    codes: Integers  # of the labels played
+    reward: Vector
+    probability: Vector  # of the label played, when it was drawn
+    distribution: Matrix | None  # of every label, where it was kept
+    classes: tuple[Any, ...]
+    name: str
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        labels: Any,
+        reward: Any,
+        probability: Any,
+        *,
+        classes: Iterable[Any],
+        distribution: Any = None,
+        name: str = "arrays",
+    ) -> Self:
+        """A log of arrays, a row or number for each round."""
+        known, rows = Classes(classes), tidied(X, name)
+        try:
+            codes = known.codes(labels)
+        except InputError as error:
+            raise StreamError(name, str(error)) from None
+        rewards, chances = _numbers(reward, "reward", name), _numbers(probability, "probability", name)
+        for word, count in {"X": rows.shape[:1], "reward": rewards.shape, "probability": chances.shape}.items():
+            if count != codes.shape:
+                raise StreamError(name, f"there are {len(codes)} labels, and {word} does not have one entry for each")
+        whole = None if distribution is None else _numbers(distribution, "distribution", name)
+
+        def blame(row: int, problem: str) -> InputError:
+            return StreamError(name, f"row {row}: {problem}")
+
+        if not len(codes):
+            raise StreamError(name, "holds no decisions")
+        if len(known) < 2:
+            raise StreamError(name, "there must be at least two classes")
+        return cls(*checked(rows, codes, rewards, chances, whole, len(known), blame), known.labels, name)
+
+    @property
+    def n_rounds(self) -> int:
+        """T."""
+        return len(self.codes)
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    @property
+    def norm(self) -> float:
+        """The largest ‖x‖."""
+        return float(norms(self.X).max())
+
+    @property
+    def mistakes(self) -> Vector:
+        """1 - reward, round by round."""
+        return 1.0 - self.reward
+
+    @property
+    def least(self) -> float:
+        """The smallest probability, above 0, that is in sight: of any label, or else of those played."""
+        if self.distribution is None:
+            return float(self.probability.min())
+        return float(self.distribution[self.distribution > 0.0].min())
+
+    def row(self, t: int) -> Any:
+        """One row, as `Learner.decide` takes it."""
+        return one_row(self.X, t)
+
+    def __getitem__(self, part: slice) -> "Log":
+        if not isinstance(part, slice):
+            raise InputError("a log is cut by a slice, such as log[:1000]")
+        distribution = None if self.distribution is None else self.distribution[part]
+        cut = (self.X[part], self.codes[part], self.reward[part], self.probability[part], distribution)
+        return Log(*cut, self.classes, self.name)
+
+    def __repr__(self) -> str:
+        return (
+            f"Log({self.name!r}, rounds={self.n_rounds}, n_classes={self.n_classes}, n_features={self.n_features}, "
+            f"mistakes={self.mistakes.sum():g})"
+        )
+
+
+def tidied(X: Any, name: str) -> Rows:
+    """X as rows, or an error."""
+    try:
+        rows = tidy_rows(X)
+    except (TypeError, ValueError) as error:
+        raise StreamError(name, f"X must be a matrix of numbers ({error})") from None
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise StreamError(name, f"X must have a row for each round and at least one column; it is {rows.shape}")
+    return rows
+
+
+def one_row(X: Rows, t: int) -> Any:
+    """A row of X, as `Learner.decide` takes it."""
+    if not sparse.issparse(X):
+        return X[t]
+    part = slice(*X.indptr[t : t + 2])
+    return csr(X.data[part], X.indices[part], [0, part.stop - part.start], X.shape[1])
+
+
+def checked(
+    X: Rows, codes: Integers, reward: Vector, probability: Vector, distribution: Matrix | None, K: int, blame: Blame
+) -> tuple[Rows, Integers, Vector, Vector, Matrix | None]:
+    """The fields of a log, or the error that names the first row that nothing can be judged by."""
+
+    def refuse(bad: Any, problem: str) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise blame(row, problem.format(p=probability[row], r=reward[row]))
+
+    row = first_not_finite(X)
+    if row is not None:
+        raise blame(row, "a feature is NaN or infinite: clean the data first")
+    refuse(~((reward >= 0.0) & (reward <= 1.0)), "reward {r:g} is not in [0, 1], where 1 is right and 0 is wrong")
+    refuse(
+        ~((probability > 0.0) & (probability <= 1.0 + ROUNDED)),
+        "probability {p:g} is not in (0, 1]: it is the chance that the label played had of being drawn",
+    )
+    probability = np.minimum(probability, 1.0)
+    if distribution is not None:
+        if distribution.shape != (len(codes), K):
+            raise blame(0, f"the distribution has shape {distribution.shape}, not {(len(codes), K)}")
+        refuse(~(distribution >= 0.0).all(axis=1), "the distribution holds NaN or a negative number")
+        refuse(~(abs(distribution.sum(axis=1) - 1.0) <= CLOSE), "the distribution does not sum to 1")
+        played = distribution[np.arange(len(codes)), codes]
+        refuse(
+            ~(abs(played - probability) <= CLOSE * probability),
+            "probability {p:g} of the label played is not the one the distribution gives it",
+        )
+    return X, codes, reward, probability, distribution
+
+
+def _numbers(values: Any, word: str, name: str) -> Vector:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise StreamError(name, f"{word} must hold numbers") from None

@@ -1,0 +1,83 @@
+"""The arrays of the Open Bandit Pipeline: the dictionary it calls bandit feedback, and the same in an .npz file."""
+
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gaptron.errors import InputError, StreamError
+from gaptron.logged.lines import plain_classes
+from gaptron.logged.log import Log
+from gaptron.streams.source import Source
+
+NEEDED = ("n_actions", "context", "action", "reward", "pscore")
+KNOWN = (*NEEDED, "n_rounds", "position", "pi_b", "classes")
+ROOM = 1 << 27  # numbers at most in a context that must be written out
+
+
+def to_obp(log: Log) -> dict[str, Any]:
+    """The log as Open Bandit Pipeline's dictionary. `classes` is ours: what the action numbers stand for."""
+    if sparse.issparse(log.X) and log.n_rounds * log.n_features > ROOM:
+        raise InputError(f"{log.name}: these arrays are dense, and {log.n_rounds} × {log.n_features} is too large")
+    given: dict[str, Any] = {
+        "n_rounds": log.n_rounds,
+        "n_actions": log.n_classes,
+        "context": np.array(log.X.toarray() if sparse.issparse(log.X) else log.X, dtype=np.float64),
+        "action": log.codes.copy(),
+        "position": np.zeros(log.n_rounds, dtype=np.int64),
+        "reward": log.reward.copy(),
+        "pscore": log.probability.copy(),
+        "classes": np.array(plain_classes(log.classes)),
+    }
+    if log.distribution is not None:
+        given["pi_b"] = log.distribution[:, :, None].copy()
+    return given
+
+
+def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
+    """A log of Open Bandit Pipeline's dictionary: one position, rewards in [0, 1]."""
+    missing = [key for key in NEEDED if feedback.get(key) is None]
+    if missing:
+        raise StreamError(name, f"no {', '.join(missing)}; bandit feedback needs {', '.join(NEEDED)}")
+    position = feedback.get("position")
+    if position is not None and np.asarray(position).dtype.kind in "iuf" and np.any(np.asarray(position) != 0):
+        raise StreamError(name, "decisions with several positions cannot be judged here: keep one position")
+    action, count = np.asarray(feedback["action"]), np.asarray(feedback["n_actions"])
+    if count.shape != () or count.dtype.kind not in "iu" or count < 2:
+        raise StreamError(name, f"n_actions is {feedback['n_actions']!r}, not a whole number of at least 2")
+    if action.ndim != 1 or action.dtype.kind not in "iu":
+        raise StreamError(name, "action must be one whole number a round")
+    if feedback.get("n_rounds") is not None and np.any(np.asarray(feedback["n_rounds"]) != len(action)):
+        raise StreamError(name, f"n_rounds is {feedback['n_rounds']}, but action has {len(action)} entries")
+    classes = range(int(count)) if feedback.get("classes") is None else np.asarray(feedback["classes"]).tolist()
+    if len(classes) != count:
+        raise StreamError(name, f"classes names {len(classes)} labels, and n_actions is {count}")
+    bad = (action < 0) | (action >= count)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise StreamError(name, f"row {row}: action {action[row]} is not one of 0..{count - 1}")
+    pi_b = None if feedback.get("pi_b") is None else np.asarray(feedback["pi_b"])
+    if pi_b is not None and pi_b.ndim == 3 and pi_b.shape[2] == 1:
+        pi_b = pi_b[:, :, 0]
+    return Log.from_arrays(
+        feedback["context"],
+        [classes[code] for code in action],
+        feedback["reward"],
+        feedback["pscore"],
+        classes=classes,
+        distribution=pi_b,
+        name=name,
+    )
+
+
+def read(source: Source) -> Log:
+    """The log in an .npz file of these arrays."""
+    with source.seekable() as place:
+        try:
+            with np.load(place) as arrays:
+                kept = {key: arrays[key] for key in KNOWN if key in arrays}
+        except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
+            raise StreamError(source.name, f"cannot be read as .npz ({error})") from None
+    return from_obp(kept, source.name)

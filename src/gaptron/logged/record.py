@@ -1,0 +1,40 @@
+"""A log of a simulation: play rows whose labels are known, and keep what a log would have kept."""
+
+from typing import Any
+
+import numpy as np
+
+from gaptron.door import Classes, Labels
+from gaptron.errors import InputError, SettingError
+from gaptron.learner import Learner
+from gaptron.logged.log import Log, one_row, tidied
+from gaptron.logged.teaching import fits
+from gaptron.types import Feedback
+
+
+def record(learner: Learner, X: Any, y: Labels, *, name: str = "recorded") -> Log:
+    """Decide and learn round by round, and log every decision.
+
+    The log knows of y only whether each label played was right. With full information the learner itself is told
+    more. As ever when deciding one by one, algorithms with a step size need `norm=`.
+    """
+    if learner.problem.feedback is Feedback.GRAPH:
+        raise SettingError("a log holds rights and wrongs: record a learner with full or bandit feedback")
+    full = learner.problem.feedback is Feedback.FULL
+    rows, truths = tidied(X, name), Classes(learner.classes).codes(y)
+    if len(truths) != rows.shape[0]:
+        raise InputError(f"X has {rows.shape[0]} rows but y has {len(truths)} labels")
+    fits(learner, rows)
+    codes, distribution = np.empty(len(truths), dtype=np.int64), np.empty((len(truths), len(learner.classes)))
+    for t, truth in enumerate(truths):
+        decision = learner.decide(one_row(rows, t))
+        codes[t], distribution[t] = decision._code, decision.distribution
+        if full:
+            learner.learn(decision, label=learner.classes[truth])
+        else:
+            learner.learn(decision, correct=bool(codes[t] == truth))
+    labels = [learner.classes[code] for code in codes]
+    chances = distribution[np.arange(len(codes)), codes]
+    return Log.from_arrays(
+        rows, labels, codes == truths, chances, classes=learner.classes, distribution=distribution, name=name
+    )

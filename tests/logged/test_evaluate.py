@@ -1,0 +1,134 @@
+"""`gaptron evaluate`, through the front door."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gaptron import Learner
+from gaptron.cli import app
+from gaptron.errors import GaptronError
+from gaptron.logged import Log, judge, open_log, record, replay, save_log, teach
+from tests.conftest import noisy_stream
+
+X, Y, K = noisy_stream(600, noise=0.1)
+WORDS = np.array(["ant", "bee", "cat"])
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, K, 600)
+    log = Log.from_arrays(X, WORDS[labels], labels == Y, np.full(600, 1 / K), classes=WORDS)
+    place = tmp_path_factory.mktemp("logs") / "uniform.jsonl.gz"
+    save_log(log, place)
+    return str(place)
+
+
+def run(*words, stdin=None):
+    result = CliRunner().invoke(app, ["evaluate", *words], input=stdin, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def account(*words):
+    return json.loads(run(*words, "-a", "squarecb", "--json"))
+
+
+def learner(log, horizon=None):
+    return Learner(
+        "squarecb", classes=log.classes, feedback="bandit", norm=log.norm, horizon=horizon, seed=4, n_features=6
+    )
+
+
+@pytest.mark.parametrize("way", ["taught", "frozen", "replay"])
+def test_it_says_what_the_library_says(path, way):
+    said, log = account(path, "--way", way, "--seed", "4", "--level", "0.9"), open_log(path)
+    mine = learner(log)
+    if way == "taught":
+        verdict = teach(mine, log, level=0.9)
+    elif way == "replay":
+        verdict = replay(mine, log, level=0.9, seed=4)
+    else:
+        teach(mine, log[:300])
+        verdict = judge(mine, log[300:], level=0.9)
+    assert {name: tuple(each.values()) for name, each in said["estimates"].items()} == {
+        estimate.name: tuple(estimate[1:]) for estimate in verdict.estimates
+    }
+    assert tuple(said["sure"].values()) == tuple(verdict.sure[1:])
+    assert (said["judged"], said["used"], said["way"]) == (verdict.rounds, verdict.used, way)
+    assert said["settings"]["c"] == 10.0
+
+
+def test_the_summary_says_what_is_estimated(path):
+    text = run(path, "-a", "squarecb")
+    assert "squarecb, taught by the log" in text and "600 rounds, 6 features, 3 classes" in text
+    for name in ("the log itself", "inverse propensity", "self-normalised", "doubly robust", "sure"):
+        assert re.search(rf"^{name} .*\d+\.\d\d% to \d+\.\d\d%", text, re.M), name
+    assert "95% interval" in text and "--way replay, about 200 rounds" in text
+    assert re.search(r"weights: mean [01]\.\d+ .*worth \d+ rounds", text)
+    replayed = run(path, "-a", "squarecb", "--way", "replay", "--set", "c=5")
+    assert "rounds of 600 kept" in replayed and "c=5" in replayed and "weights:" not in replayed
+
+
+def test_the_other_forms_say_the_same(path, tmp_path):
+    log = open_log(path)
+    expected = account(path)["estimates"]
+    for name in ("log.dsjson", "log.npz"):
+        save_log(log, tmp_path / name)
+        # VW's form has sparse rows, and for those the ridge regressions are solved step by step.
+        found = account(str(tmp_path / name))["estimates"]
+        for estimate, numbers in expected.items():
+            assert found[estimate] == pytest.approx(numbers, abs=1e-5)
+
+
+def test_standard_input(path):
+    log = open_log(path)
+    lines = [json.dumps({"format": "gaptron-log", "version": 1, "classes": ["ant", "bee", "cat"], "n_features": 6})]
+    for t in range(100):
+        line = {"x": log.X[t].tolist(), "label": log.classes[log.codes[t]], "probability": 1 / 3}
+        lines.append(json.dumps({**line, "reward": log.reward[t]}))
+    assert "standard input: 100 rounds" in run("-", "-a", "squarecb", stdin="\n".join(lines))
+
+
+def test_warnings_are_shown(tmp_path):
+    log = record(Learner("squarecb", n_classes=K, feedback="bandit", norm=1.0, seed=0), X, Y)
+    lying = Log.from_arrays(log.X, log.codes, log.reward, np.sqrt(log.probability), classes=range(K))
+    save_log(lying, tmp_path / "log.jsonl")
+    assert "warning: the weights have mean" in run(str(tmp_path / "log.jsonl"), "-a", "squarecb")
+
+
+BAD = {
+    "no-file": (["none.jsonl", "-a", "squarecb"], "none.jsonl: there is no such file"),
+    "no-form": ([__file__, "-a", "squarecb"], "say format= one of dsjson, jsonl, obp"),
+    "way": (["LOG", "-a", "squarecb", "--way", "magic"], "taught, frozen, replay"),
+    "split": (["LOG", "-a", "squarecb", "--way", "frozen", "--split", "1"], "between 0 and 1"),
+    "narrow-split": (["LOG", "-a", "squarecb", "--way", "frozen", "--split", "0.001"], "leaves no round"),
+    "level": (["LOG", "-a", "squarecb", "--level", "95"], "level"),
+    "algorithm": (["LOG", "-a", "magic"], "unknown algorithm"),
+    "full-information": (["LOG", "-a", "perceptron"], "not bandit"),
+    "own-coin": (["LOG", "-a", "newtron"], "how it drew its label"),
+    "setting": (["LOG", "-a", "squarecb", "--set", "magic=1"], "no setting 'magic'"),
+    "features": (["LOG", "-a", "squarecb", "--features", "6"], "for dsjson"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_mistake_is_named(path, bad):
+    words, said = BAD[bad]
+    result = CliRunner().invoke(app, ["evaluate", *(path if word == "LOG" else word for word in words)])
+    assert isinstance(result.exception, GaptronError) and said in str(result.exception)
+    assert result.output == ""
+
+
+def test_a_mistake_is_one_line(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"format":"gaptron-log","version":1,"classes":[0,1],"n_features":1}\n{\n')
+    words = ["evaluate", str(tmp_path / "log.jsonl"), "-a", "squarecb"]
+    code = "from gaptron.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == ""
+    assert re.fullmatch(r"gaptron: .*log\.jsonl, line 2: not JSON \(.*\)\n", done.stderr)

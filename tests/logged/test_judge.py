@@ -1,0 +1,338 @@
+"""judge, teach and replay: what they estimate, what they refuse, and that they peek at nothing."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from gaptron import Learner
+from gaptron.errors import InputError, SettingError
+from gaptron.logged import Log, judge, record, replay, teach
+from gaptron.logged.rewards import FIRST, guesses
+from tests.conftest import noisy_stream, portrait
+from tests.logged.worlds import some_log
+
+X, Y, K = noisy_stream(1500, noise=0.1)
+LOGS = 25
+
+
+def learner(algorithm="squarecb", **more):
+    given = {"n_classes": K, "feedback": "bandit", "norm": 1.0, "seed": 3, **more}
+    return Learner(algorithm, **given)
+
+
+def uniform_log(X=X, Y=Y, seed=0, whole=False):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, K, len(Y))
+    chances = np.full((len(Y), K), 1 / K) if whole else None
+    return Log.from_arrays(X, labels, labels == Y, np.full(len(Y), 1 / K), classes=range(K), distribution=chances)
+
+
+# --- a log of a simulation ----------------------------------------------------------------------------------
+
+
+def test_recording_is_playing():
+    recorded, played = learner(), learner()
+    log, trace = record(recorded, X[:200], Y[:200]), played.play(X[:200], Y[:200])
+    np.testing.assert_array_equal(log.codes, trace.codes)
+    np.testing.assert_array_equal(log.mistakes, trace.wrong)
+    np.testing.assert_array_equal(log.distribution[np.arange(200), Y[:200]], trace.truth_probability)
+    np.testing.assert_array_equal(recorded.weights, played.weights)
+    assert log.least == log.distribution.min()
+
+
+def test_recording_with_full_information_and_words():
+    words = np.array(["one", "two", "three"])
+    mine = Learner("gaptron", classes=words, norm=1.0, seed=3)
+    log = record(mine, X[:100], words[Y[:100]])
+    twin = Learner("gaptron", classes=words, norm=1.0, seed=3)
+    np.testing.assert_array_equal(log.codes, twin.play(X[:100], words[Y[:100]]).codes)
+    assert log.classes == ("one", "two", "three")
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "said"),
+    [
+        (X[:5], Y[:4], "5 rows but y has 4"),
+        (100 * X[:5], Y[:5], "above the norm"),
+        (np.where(np.eye(5, X.shape[1]) > 0, np.nan, X[:5]), Y[:5], "NaN"),
+        (X[:5], [0, 1, 2, 9, 0], "row 3"),
+        (X[:0], Y[:0], "holds no decisions"),
+    ],
+)
+def test_what_cannot_be_recorded_changes_nothing(rows, labels, said):
+    mine = learner()
+    before = portrait(mine)
+    with pytest.raises(InputError, match=said):
+        record(mine, rows, labels)
+    assert portrait(mine) == before
+
+
+def test_a_graph_is_not_recorded():
+    with pytest.raises(SettingError, match="rights and wrongs"):
+        record(Learner("gappletron", n_classes=K, feedback=np.eye(K, dtype=bool), norm=1.0), X[:5], Y[:5])
+
+
+# --- judge --------------------------------------------------------------------------------------------------
+
+
+def test_judging_by_hand():
+    """A learner that has seen nothing plays every label alike: its weights are 1/(K p)."""
+    log = some_log(T=50)
+    fresh = learner(classes=log.classes, n_classes=None, norm=10.0)
+    verdict = judge(fresh, log)
+    weights = 1 / (3 * log.probability)
+    np.testing.assert_allclose(verdict.weights, weights)
+    ips, snips, dr = verdict.estimates
+    assert ips.mistakes == pytest.approx((weights * log.mistakes).mean())
+    assert snips.mistakes == pytest.approx((weights * log.mistakes).sum() / weights.sum())
+    assert dr.mistakes == pytest.approx((2 / 3 + weights * (log.mistakes - 2 / 3)).mean())  # too short for a fit
+    assert verdict.effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert verdict.logged.mistakes == pytest.approx(log.mistakes.mean())
+    assert (verdict.rounds, verdict.used, verdict.out_of_reach) == (50, 50, 0.0)
+
+
+def test_judging_changes_nothing():
+    mine = learner()
+    mine.play(X[:200], Y[:200])
+    before = portrait(mine)
+    judge(mine, uniform_log())
+    assert portrait(mine) == before
+
+
+def test_a_frozen_learner_is_judged_rightly():
+    """Trained elsewhere, judged on logs of rows whose truth is known: the intervals hold what it would have done."""
+    mine = learner()
+    mine.play(X[:300], Y[:300])
+    held = {}
+    for seed in range(LOGS):
+        part = np.random.default_rng(seed).integers(300, 1500, 400)
+        truth = 1 - mine.distribution(X[part])[np.arange(400), Y[part]].mean()
+        verdict = judge(mine, uniform_log(X[part], Y[part], seed=1000 + seed))
+        for estimate in (*verdict.estimates, verdict.sure):
+            held[estimate.name] = held.get(estimate.name, 0) + (estimate.low <= truth <= estimate.high)
+    for name, count in held.items():  # rows fixed, the intervals can only be too wide
+        assert binom.cdf(count, LOGS, 0.95) > 0.001, name
+
+
+def test_fractional_rewards_can_be_judged_but_not_learned_from():
+    log = some_log(fractional=True)
+    mine = learner(classes=log.classes, n_classes=None, norm=10.0)
+    assert 0 < judge(mine, log).estimates[1].mistakes < 1
+    before = portrait(mine)
+    for verb in (teach, replay):
+        with pytest.raises(InputError, match=r"round 1 has reward .* 0 and 1 only"):
+            verb(mine, log)
+    assert portrait(mine) == before
+
+
+# --- teach --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["squarecb", "banditron"])
+def test_taught_by_its_own_decisions_it_is_what_it_was(algorithm):
+    """A learner that is taught the log of its twin, drawn as the twin drew, ends up as the twin."""
+    given = {"gamma": 0.2} if algorithm == "banditron" else {}
+    twin = learner(algorithm, **given)
+    log = record(twin, X[:300], Y[:300])
+    mine = learner(algorithm, seed=99, **given)
+    verdict = teach(mine, log)
+    np.testing.assert_array_equal(mine.weights, twin.weights)
+    np.testing.assert_allclose(verdict.weights, 1.0)
+    for estimate in verdict.estimates[:2]:
+        assert estimate.mistakes == pytest.approx(log.mistakes.mean())
+
+
+def test_teaching_weighs_by_the_logged_probability():
+    """Banditron by hand: right, W moves by e_y/p with the p of the log; its own top label falls by 1."""
+    log = Log.from_arrays([[1.0, 0.0]], [2], [1], [0.25], classes=range(3))
+    mine = learner("banditron", gamma=0.3)
+    teach(mine, log)
+    np.testing.assert_allclose(mine.weights[:, 0], [-1.0, 0.0, 4.0])
+
+
+def test_teaching_needs_no_whole_distribution():
+    one, two = learner(), learner()
+    first, second = teach(one, uniform_log(whole=True)), teach(two, uniform_log())
+    np.testing.assert_array_equal(one.weights, two.weights)
+    assert first.estimates == second.estimates and first.out_of_reach == 0.0 and second.out_of_reach is None
+
+
+def watched(mine):
+    """Every distribution it decides by, as it goes."""
+    seen, decide = [], mine.decide
+
+    def watch(x):
+        decision = decide(x)
+        seen.append(decision.distribution)
+        return decision
+
+    mine.decide = watch
+    return seen
+
+
+def test_a_taught_learner_is_judged_rightly():
+    """The truth: what it would have played just before each round, on the very rows, whose labels we know."""
+    held = {}
+    for seed in range(LOGS):
+        mine = learner()
+        would = watched(mine)
+        verdict = teach(mine, uniform_log(X[:400], Y[:400], seed))
+        truth = 1 - np.array(would)[np.arange(400), Y[:400]].mean()
+        for estimate in (*verdict.estimates, verdict.sure):
+            held[estimate.name] = held.get(estimate.name, 0) + (estimate.low <= truth <= estimate.high)
+    for name, count in held.items():
+        assert binom.cdf(count, LOGS, 0.95) > 0.001, name
+
+
+def test_progress_counts_the_rounds():
+    for verb in (teach, replay):
+        seen = []
+        verb(learner(), uniform_log()[:50], progress=seen.append)
+        assert sum(seen) == 50
+
+
+# --- replay -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("logger", [[1 / 3] * 3, [0.6, 0.2, 0.2]], ids=["uniform", "skewed"])
+def test_a_replay_is_a_run(logger):
+    """Over many logs, the mistakes of replays are those of the learner itself in as many rounds."""
+    ours, theirs = [], []
+    for seed in range(LOGS):
+        rng = np.random.default_rng(seed)
+        part = rng.permutation(1500)[:600]
+        labels = rng.choice(K, 600, p=logger)
+        log = Log.from_arrays(X[part], labels, labels == Y[part], np.array(logger)[labels], classes=range(K))
+        verdict = replay(learner(seed=seed), log, seed=seed)
+        ours.append(verdict.estimates[0].mistakes)
+        n = verdict.used
+        assert n == pytest.approx(600 * min(logger), abs=60) and verdict.rounds == 600
+        theirs.append(learner(seed=1000 + seed).play(X[part[:n]], Y[part[:n]]).mistakes / n)
+    error = np.sqrt((np.var(ours) + np.var(theirs)) / LOGS)
+    assert abs(np.mean(ours) - np.mean(theirs)) < 3.5 * error
+
+
+def test_a_replay_keeps_its_share_though_the_logger_had_the_same_seed():
+    """Were its draws the logger's own, number by number, it would keep a round in fifty here, not one in twenty."""
+    chances = np.array([0.9, 0.05, 0.05])
+    labels = np.searchsorted(chances.cumsum(), np.random.default_rng(0).random(1500))
+    log = Log.from_arrays(X, labels, labels == Y, chances[labels], classes=range(K))
+    verdict = replay(learner(c=1e-9, seed=0), log, seed=0)  # plays every label alike
+    assert abs(verdict.used - 75) < 4 * np.sqrt(75)
+
+
+def test_a_replay_of_nothing_says_so():
+    shy = np.tile([1 - 2e-12, 1e-12, 1e-12], (3, 1))
+    log = Log.from_arrays(X[:3], [0] * 3, [1] * 3, shy[:, 0], classes=range(K), distribution=shy)
+    with pytest.raises(InputError, match="no round could be replayed"):
+        replay(learner(), log)
+
+
+# --- at the door, and warnings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: learner(n_classes=4), "labels are not the learner's"),
+        (lambda: Learner("gaptron", n_classes=K, norm=1.0), "feedback='bandit'"),
+        (lambda: learner("newtron", horizon=100, radius=1.0), "how it drew its label"),
+        (lambda: learner(norm=0.01), "above the norm"),
+        (lambda: learner(n_features=5), "5 features"),
+        (lambda: learner(norm=None), "norm="),
+    ],
+)
+@pytest.mark.parametrize("verb", [teach, replay])
+def test_what_cannot_be_taught_is_refused(make, said, verb):
+    mine = make()
+    before = portrait(mine)
+    with pytest.raises((InputError, SettingError), match=said):
+        verb(mine, uniform_log())
+    assert portrait(mine) == before
+
+
+def test_an_empty_part_and_a_bad_level_are_refused():
+    for verb in (judge, teach, replay):
+        with pytest.raises(InputError, match="no decisions"):
+            verb(learner(), uniform_log()[:0])
+        with pytest.raises(SettingError, match="level"):
+            verb(learner(), uniform_log(), level=95)
+    with pytest.raises(InputError, match="slice"):
+        uniform_log()[3]
+
+
+def test_wrong_probabilities_are_noticed():
+    honest, mine = uniform_log(), learner()
+    mine.play(X[:300], Y[:300])
+    assert not judge(mine, honest).warnings
+    lying = Log.from_arrays(X, honest.codes, honest.reward, np.full(len(Y), 0.6), classes=range(K))
+    (warning,) = judge(mine, lying).warnings
+    assert "not those the labels were drawn with" in warning
+
+
+def test_labels_out_of_reach_are_noticed():
+    chances = np.tile([0.5, 0.5, 0.0], (len(Y), 1))
+    labels = np.random.default_rng(0).integers(0, 2, len(Y))
+    half = Log.from_arrays(X, labels, labels == Y, np.full(len(Y), 0.5), classes=range(K), distribution=chances)
+    verdict = judge(learner(), half)
+    assert verdict.out_of_reach == pytest.approx(1 / 3)
+    assert "33.3% of the learner's play" in verdict.warnings[0]
+
+
+def test_heavy_weights_are_noticed():
+    log = Log.from_arrays(X[:300], Y[:300], np.ones(300), np.r_[1e-4, np.ones(299)], classes=range(K))
+    said = " ".join(judge(learner(), log).warnings)
+    assert "effective rounds" in said and "of the weight" in said
+
+
+def test_an_interval_without_width_is_noticed():
+    log = Log.from_arrays(X[:300], Y[:300], np.ones(300), np.full(300, 1 / 3), classes=range(K))
+    verdict = judge(learner(), log)
+    assert verdict.estimates[0].high == 0.0 < verdict.sure.high < 0.1
+    assert any("no width" in said for said in verdict.warnings)
+
+
+def test_a_replay_has_its_warnings_too():
+    honest = uniform_log()
+    assert not replay(learner(), honest).warnings
+    lying = Log.from_arrays(X, honest.codes, honest.reward, np.full(len(Y), 0.6), classes=range(K))
+    assert "not those the labels were drawn with" in replay(learner(), lying).warnings[0]
+    few = replay(learner(), honest[:60])
+    assert few.effective == few.used < 60 and "effective rounds" in few.warnings[0]
+    with pytest.raises(SettingError, match="seed"):
+        replay(learner(), honest, seed=-1)
+
+
+def test_a_learner_that_plays_none_of_the_labels_is_said_to_be_unknown():
+    sure = learner("confidit")
+    log = Log.from_arrays(X[:5], [2] * 5, [1] * 5, [1.0] * 5, classes=range(K))
+    assert sure.distribution(X[:5])[:, 2].sum() == 0.0
+    with pytest.raises(InputError, match="none of the labels logged"):
+        judge(sure, log)
+
+
+# --- guesses ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_guesses_are_of_the_past_alone(sparse):
+    log = some_log(T=400, sparse=sparse)
+    before = guesses(log)
+    assert before.shape == (400, 3) and before.min() >= 0.0 and before.max() <= 1.0
+    np.testing.assert_array_equal(before[:FIRST], 1 / 3)
+    turned = log.reward.copy()
+    turned[200:] = 1 - turned[200:]
+    after = guesses(Log(log.X, log.codes, turned, log.probability, None, log.classes, ""))
+    np.testing.assert_array_equal(before[:256], after[:256])
+    assert not np.array_equal(before[256:], after[256:])
+
+
+def test_guesses_learn():
+    log = uniform_log()
+    late = guesses(log)[1024:]
+    assert (late.argmax(axis=1) == Y[1024:]).mean() > 0.75
+
+
+def test_a_label_never_played_is_guessed_at_all():
+    log = Log.from_arrays(X[:200], np.arange(200) % 2, [1, 0, 0, 0] * 50, [0.5] * 200, classes=range(K))
+    np.testing.assert_allclose(guesses(log)[128:, 2], 0.25)
