@@ -18,7 +18,7 @@ from gaptron.errors import SettingError
 from gaptron.types import Integers
 
 # Their state is a crowd of rules for just these labels and features, with losses or draws of its own.
-FIXED = frozenset({"aggregating", "exp4", "hinge-lmc", "obama"})
+MIXTURES = frozenset({"aggregating", "exp4", "hinge-lmc", "obama"})
 WORK = frozenset({"r", "b", "c"})  # written over before they are read
 # Made from K and not learned; or brought over by hand.
 AFRESH = {"frugal-gaptron": {"total"}, "gappletron": {"shows", "wide", "cover"}, "laplace": {"points"}}
@@ -30,7 +30,7 @@ def grown(algorithm: str, old: Any, new: Any, places: Integers, room: int, *, la
 
     `places` says where each old label (or feature) stands among the `room` new ones.
     """
-    if algorithm in FIXED:
+    if algorithm in MIXTURES:
         what = "labels: give classes=[...]" if labels else "features: give n_features=..."
         raise SettingError(f"{algorithm} cannot grow, and has met new {what} with all of them before the first round")
     outer = labels != (sparse and algorithm in BY_ROWS)  # does what has grown count the slower of two joint indices?

@@ -37,6 +37,7 @@ from gaptron.types import (
     Vector,
 )
 
+DEFAULT = "frugal-gaptron"  # the algorithm, where none is named
 FIRST_BLOCK, BLOCK = 1_024, 65_536  # rounds between two looks at the outside world (progress, Ctrl-C): first, most
 ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
@@ -87,7 +88,7 @@ class Learner:
 
     def __init__(
         self,
-        algorithm: str = "frugal-gaptron",
+        algorithm: str = DEFAULT,
         *,
         n_classes: int | None = None,
         classes: Iterable[Any] | None = None,

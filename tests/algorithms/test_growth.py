@@ -17,7 +17,7 @@ BOTH = {name: KINDS[name] for name in ("dense64", "csr")}
 CASES = {(case.algorithm, case.variant): case for case in reversed(cases()) if case.variant in ("", "full")}
 BY_HAND = [case for case in cases() if case.algorithm in growth.AFRESH and not case.variant]
 CHOSEN = {str(case): case for case in [*CASES.values(), *BY_HAND]}.values()
-GROWING = [case for case in CHOSEN if case.algorithm not in growth.FIXED and case.feedback != "graph"]
+GROWING = [case for case in CHOSEN if case.algorithm not in growth.MIXTURES and case.feedback != "graph"]
 # Under bandit feedback the draw depends on the order of labels, and so does a perceptron's answer when scores are tied.
 TIES = {"perceptron", "second-order-perceptron"}
 ORDERLESS = [c for c in GROWING if c.most > 2 and c.feedback == "full" and c.algorithm not in TIES]
@@ -143,7 +143,7 @@ def test_every_number_goes_to_its_place(algorithm, sparse, grows):
     assert (found.r == 0).all()
 
 
-@pytest.mark.parametrize("algorithm", sorted(growth.FIXED))
+@pytest.mark.parametrize("algorithm", sorted(growth.MIXTURES))
 def test_mixtures_cannot_grow_and_say_so(algorithm):
     case = CASES[algorithm, ""]
     stream = case.stream(30, K=3)
