@@ -74,6 +74,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = self.algorithm != "aioli"
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
     # --- learning -------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -101,7 +104,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is first seen, with weight zero (the algorithms that mix many rules cannot: give them `classes`).
         """
         load(self.algorithm)
-        first = not hasattr(self, "classes_")
+        first = not self.__sklearn_is_fitted__()
         X, y = self._checked(X, y, reset=first)
         known = np.unique(y[:0] if first else self.classes_)
         closed = classes is not None if first else self._closed
@@ -200,7 +203,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return weights[:, -1] if self.fit_intercept else np.zeros(len(weights))
 
     def _weights(self) -> Matrix:
-        if not hasattr(self, "classes_"):
+        if not self.__sklearn_is_fitted__():
             raise AttributeError("not fitted yet: there are no weights")
         if self.algorithm in MIXTURES or (self.settings or {}).get("kernel"):
             raise AttributeError(f"what {self.algorithm} predicts is no single linear rule; learner_.weights is a mean")
