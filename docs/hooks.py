@@ -309,7 +309,7 @@ def _class(name: str, kind: type) -> list[str]:
             continue
         if isinstance(value, property):
             properties.append([f"`{member}`", cell((inspect.getdoc(value) or "").split("\n\n")[0])])
-        elif isinstance(value, (classmethod, staticmethod)) or inspect.isfunction(value):
+        elif isinstance(value, (classmethod, staticmethod)) or inspect.isfunction(getattr(value, "fn", value)):
             function: Any = getattr(kind, member)
             parts_of = f"{name}.{member}{_signature(function)}"
             methods.append(f"#### {name}.{member}\n\n{_code(parts_of)}\n{body(inspect.getdoc(function) or '')}")
