@@ -18,8 +18,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gaptron import Learner, OnlineClassifier
 from gaptron.algorithms import NAMES, load
-from gaptron.errors import SettingError
+from gaptron.errors import InputError, SettingError
 from gaptron.growth import MIXTURES
+from gaptron.learner import DEFAULT
 from gaptron.types import Feedback, Loss
 from tests.algorithms.laws import COUNTS_ITS_ROW, TWO_CLASSES
 from tests.conftest import noisy_stream, portrait, separable_stream
@@ -29,6 +30,7 @@ WORDS = np.array(["ant", "bee", "cat"])[Y]
 NEEDS = {"radius": 1.0}  # what some algorithms cannot do without; `fit` knows the norm and the horizon
 
 
+@pytest.mark.xdist_group(NAMES[DEFAULT])
 @parametrize_with_checks(
     [
         OnlineClassifier(),
@@ -44,11 +46,15 @@ def test_scikit_learns_own_checks(estimator, check):
 # --- every algorithm ----------------------------------------------------------------------------------------
 
 
-def feedbacks(name):
-    return [told.word for told in load(name).CARD.feedback if told is not Feedback.GRAPH]
+EVERY = [  # where all tests of one algorithm run in one process, it is compiled once
+    pytest.param(name, told.word, marks=pytest.mark.xdist_group(NAMES[name]))
+    for name in NAMES
+    for told in load(name).CARD.feedback
+    if told is not Feedback.GRAPH
+]
 
 
-@pytest.mark.parametrize("name, feedback", [(name, told) for name in NAMES for told in feedbacks(name)])
+@pytest.mark.parametrize("name, feedback", EVERY)
 def test_every_algorithm_fits_and_predicts(name, feedback):
     keep = WORDS != "cat" if name in TWO_CLASSES else slice(None)
     rows, labels = X[keep], WORDS[keep]
@@ -74,7 +80,7 @@ def test_every_algorithm_fits_and_predicts(name, feedback):
         np.testing.assert_allclose(linear, scores, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("name, feedback", [(name, told) for name in NAMES for told in feedbacks(name)])
+@pytest.mark.parametrize("name, feedback", EVERY)
 def test_probabilities_are_there_where_they_mean_something(name, feedback):
     file = load(name)
     for loss in file.CARD.losses:
@@ -202,6 +208,14 @@ def test_a_refused_batch_changes_nothing(name, first, second, words):
         model.partial_fit(X * times, WORDS, **second)
     assert snapshot(model) == before
     model.partial_fit(X[two], WORDS[two])
+
+
+def test_words_cannot_join_numbers():
+    model = OnlineClassifier("perceptron").partial_fit(X, Y)
+    before = snapshot(model)
+    with pytest.raises(InputError, match=r"label '\w+' is of another kind than those known: \[0, 1, 2\]"):
+        model.partial_fit(X, WORDS)
+    assert snapshot(model) == before
 
 
 def test_longer_rows_later():

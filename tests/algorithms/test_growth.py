@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from gaptron import growth
+from gaptron import Learner, growth
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from tests.algorithms.laws import Case, cases
 from tests.conftest import KINDS, portrait
@@ -191,6 +191,16 @@ def test_two_labels_of_aioli_and_the_labels_of_a_graph_stay():
         if case.feedback == "graph":
             with pytest.raises(SettingError, match="graph"):
                 case.learner(3).grow(classes=range(4))
+
+
+def test_before_the_first_rows_it_is_only_another_problem():
+    stream = CASES["gaptron", ""].stream(40)
+    late, early = Learner("gaptron", n_classes=2, seed=0), Learner("gaptron", n_classes=4, n_features=6, seed=0)
+    late.grow(classes=range(4))
+    late.grow(n_features=6)
+    assert late.settings is None and late.problem == early.problem
+    np.testing.assert_array_equal(late.play(stream.X, stream.y).codes, early.play(stream.X, stream.y).codes)
+    assert late.settings == early.settings and portrait(late) == portrait(early)
 
 
 def test_new_labels_end_the_bound_and_new_features_do_not():

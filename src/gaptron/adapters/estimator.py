@@ -106,26 +106,34 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         load(self.algorithm)
         first = not self.__sklearn_is_fitted__()
         X, y = self._checked(X, y, reset=first)
-        known = np.unique(y[:0] if first else self.classes_)
         closed = classes is not None if first else self._closed
-        if classes is not None:
-            given = np.unique(classes)
-            if not first and not np.array_equal(given, known):
-                raise InputError(f"classes={given.tolist()} differ from those known so far: {known.tolist()}")
-            known = given
-        strangers = np.setdiff1d(y, known)
-        if closed and len(strangers):
-            raise InputError(
-                f"label {strangers.tolist()[0]!r} is not one of the classes {known.tolist()} given in the first call: "
-                "leave classes= out there, and labels may come later"
-            )
-        labels = np.union1d(known, y) if len(known) else np.unique(y)
+        labels = self._labels(y, None if first else self.classes_, classes, closed)
         before = None if first else self.learner_
         learner = knowing(before, labels.tolist(), lambda: self._make(labels, check_random_state(self.random_state)))
         mistakes = learner.play(self._rows(X), y).mistakes if learner is not None else 0
         self._take(learner, labels, mistakes + (0 if first else self.mistakes_), 1 if first else self.n_iter_ + 1)
         self._closed = closed
         return self
+
+    def _labels(self, y: NDArray[Any], known: NDArray[Any] | None, classes: Any, closed: bool) -> NDArray[Any]:
+        """All labels from now on, sorted."""
+        if classes is not None:
+            given = np.unique(classes)
+            if known is not None and not np.array_equal(given, known):
+                raise InputError(f"classes={given.tolist()} differ from those known so far: {known.tolist()}")
+            known = given
+        if known is None:
+            return np.unique(y)
+        strangers = np.setdiff1d(y, known).tolist()
+        if closed and strangers:
+            raise InputError(
+                f"label {strangers[0]!r} is not one of the classes {known.tolist()} given in the first call: "
+                "leave classes= out there, and labels may come later"
+            )
+        labels = np.union1d(known, y)
+        if not set(known.tolist()) <= set(labels.tolist()):  # NumPy makes words of numbers that meet words
+            raise InputError(f"label {y.tolist()[0]!r} is of another kind than those known: {known.tolist()}")
+        return labels
 
     def _make(self, classes: NDArray[Any], rng: Any, **more: Any) -> Learner:
         return make(self, classes.tolist(), int(rng.randint(SEEDS)), **more)

@@ -131,7 +131,10 @@ class Classifier(base.Classifier):  # type: ignore[misc]
 
     def learn_decision(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
         """Answer a decision, now or later: with the right `label`, or whether it was `correct`."""
-        self._ready().learn(decision, label=label, correct=correct)
+        learner = self._ready()
+        if len(decision.distribution) != len(learner.classes):
+            raise DecisionError(f"labels were added after round {decision.round}: its decision can teach no more")
+        learner.learn(decision, label=label, correct=correct)
 
     def _ready(self) -> Learner:
         if self._learner is None:
