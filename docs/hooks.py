@@ -266,7 +266,7 @@ def public(module: str) -> list[str]:
 def api_page() -> str:
     """Every public name, with its signature and docstring."""
     parts = ["# Reference\n", "Made from the docstrings. Whatever is not on this page may change at any time.\n"]
-    for module in ("gaptron", "gaptron.streams", "gaptron.logged"):
+    for module in ("gaptron", "gaptron.river", "gaptron.streams", "gaptron.logged"):
         found = public(module)
         if found:
             parts.append(f"## {module}\n")
@@ -309,7 +309,7 @@ def _class(name: str, kind: type) -> list[str]:
             continue
         if isinstance(value, property):
             properties.append([f"`{member}`", cell((inspect.getdoc(value) or "").split("\n\n")[0])])
-        elif isinstance(value, (classmethod, staticmethod)) or inspect.isfunction(value):
+        elif isinstance(value, (classmethod, staticmethod)) or inspect.isfunction(getattr(value, "fn", value)):
             function: Any = getattr(kind, member)
             parts_of = f"{name}.{member}{_signature(function)}"
             methods.append(f"#### {name}.{member}\n\n{_code(parts_of)}\n{body(inspect.getdoc(function) or '')}")

@@ -1,9 +1,14 @@
 """Online multiclass classification with guarantees you can see."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from gaptron.errors import DecisionError, GaptronError, InputError, NoBoundError, SettingError, StreamError
 from gaptron.learner import Bound, Decision, Learner
 from gaptron.trace import Curve, Trace
 from gaptron.types import Certificate
+
+if _TYPE_CHECKING:
+    from gaptron.adapters.estimator import OnlineClassifier
 
 __all__ = [
     "Bound",
@@ -15,8 +20,22 @@ __all__ = [
     "InputError",
     "Learner",
     "NoBoundError",
+    "OnlineClassifier",
     "SettingError",
     "StreamError",
     "Trace",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """scikit-learn is slow to import, so it is left asleep until its estimator is asked for."""
+    if name != "OnlineClassifier":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gaptron.adapters.estimator import OnlineClassifier  # noqa: PLC0415
+
+    return OnlineClassifier
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,6 +18,7 @@ from gaptron.algorithms import load
 from gaptron.door import Classes, Labels, as_advice, as_row, as_rows, block, n_rows, row_like
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from gaptron.feedback import as_graph
+from gaptron.growth import grown
 from gaptron.trace import Trace
 from gaptron.types import (
     UNKNOWN,
@@ -25,6 +26,7 @@ from gaptron.types import (
     Certificate,
     Comparator,
     Feedback,
+    Integers,
     Loss,
     Matrix,
     Problem,
@@ -36,6 +38,7 @@ from gaptron.types import (
     Vector,
 )
 
+DEFAULT = "advised-gaptron"  # the algorithm, where none is named
 FIRST_BLOCK, BLOCK = 1_024, 65_536  # rounds between two looks at the outside world (progress, Ctrl-C): first, most
 ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
@@ -86,7 +89,7 @@ class Learner:
 
     def __init__(
         self,
-        algorithm: str = "advised-gaptron",
+        algorithm: str = DEFAULT,
         *,
         n_classes: int | None = None,
         classes: Iterable[Any] | None = None,
@@ -130,6 +133,7 @@ class Learner:
         self._sparse = False
         self._rng = np.random.default_rng(seed)
         self._decided = self._learned = 0
+        self._grew: int | None = None  # the round after which labels were added
         self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
         self._longest = 0.0
         self._promised = norm is not None
@@ -176,6 +180,54 @@ class Learner:
             f"loss={self._problem.loss.word!r}, rounds={self.rounds})"
         )
 
+    # --- growing --------------------------------------------------------------------------------------------
+
+    def grow(self, *, classes: Iterable[Any] | None = None, n_features: int | None = None) -> None:
+        """Make room for labels, or for features, that were not known.
+
+        `classes` holds all labels, old and new, in the order wanted from now on; `n_features` is the new width, and new
+        columns come last. New weights are zero. More features change nothing else. More labels bring the settings
+        recommended for their number, end `bound` and `certificate` if a round was played, and end the decisions still
+        unanswered. The algorithms that mix many rules, and learners with a graph, cannot grow.
+        """
+        if (classes is None) == (n_features is None):
+            raise SettingError("give either classes=[...], the labels old and new, or n_features=..., the new width")
+        if classes is not None:
+            self._grow_labels(Classes(classes))
+        else:
+            self._grow_features(_whole("n_features", n_features))
+
+    def _grow_labels(self, wanted: Classes) -> None:
+        gone = [label for label in self.classes if label not in wanted.labels]
+        if gone:
+            raise InputError(f"a learner only gains labels, but {gone[0]!r} is not among the new ones")
+        if len(wanted) == len(self._classes):
+            return
+        if self._problem.graph is not None:
+            raise SettingError("the feedback graph is for the labels it was given with: no more can be added")
+        places = np.array([wanted.code(label) for label in self.classes])
+        self._enlarge(self._problem._replace(n_classes=len(wanted)), places, len(wanted), labels=True)
+        self._classes = wanted
+        if self._decided:
+            self._grew = self._decided
+
+    def _grow_features(self, width: int) -> None:
+        d = self._problem.n_features
+        if width < d:
+            raise InputError(f"a learner only gains features: it has {d}, and n_features={width} is fewer")
+        if width > d:
+            self._enlarge(self._problem._replace(n_features=width), np.arange(d), width, labels=False)
+
+    def _enlarge(self, problem: Problem, places: Integers, room: int, *, labels: bool) -> None:
+        settled = self._settings is not None
+        settings = self._file.recommend(problem if settled else problem._replace(norm=1.0), **self._given)
+        state = self._state
+        if state is not None:
+            fresh = self._file.init(settings, problem, self._sparse)
+            state = grown(self.algorithm, state, fresh, places, room, labels=labels, sparse=self._sparse)
+        self._problem, self._state = problem, state
+        self._settings = settings if settled else None
+
     # --- one round at a time --------------------------------------------------------------------------------
 
     def decide(self, x: Any, *, advice: Any = None) -> Decision:
@@ -218,8 +270,13 @@ class Learner:
             raise DecisionError("this decision was made by another learner")
         if decision._answered[0]:
             raise DecisionError(f"the decision of round {decision.round} has been answered already")
+        if len(decision.distribution) != len(self._classes):
+            raise DecisionError(f"labels were added after round {decision.round}: its decision can teach no more")
         truth = self._answer(decision, label, correct)
-        _loop().learn_once(self._settings, self._state, decision._x, decision._sheet, decision._code, truth)
+        row, missing = decision._x, 0 if self._sparse else self._problem.n_features - len(decision._x)
+        if missing:  # features were added since
+            row = np.append(row, np.zeros(missing))
+        _loop().learn_once(self._settings, self._state, row, decision._sheet, decision._code, truth)
         decision._answered[0] = True
         self._learned += 1
         self._late = max(self._late, self._decided - decision.round)
@@ -331,7 +388,7 @@ class Learner:
         """The bound the run carries with it so far; None where the algorithm has none. Refused after late answers."""
         if self._state is None or not hasattr(self._file, "certificate"):
             return None
-        self._check_delay()
+        self._check_covered()
         found: Certificate = self._file.certificate(self._settings, self._state)
         return found
 
@@ -357,7 +414,7 @@ class Learner:
             raise NoBoundError(f"the learner has played {self.rounds} rounds, but this stream has {len(truth)}")
         if self._decided != self._learned:
             raise NoBoundError(f"{self._decided - self._learned} decisions have not been answered")
-        self._check_delay()
+        self._check_covered()
         if width != self._problem.n_features:
             raise InputError(f"X has {width} columns; the learner knows {self._problem.n_features} features")
         problem = self._problem
@@ -389,10 +446,25 @@ class Learner:
         theorem = self._file.theorem(problem, self._settings)
         return Bound(value, value - found.comparator.loss, found.comparator, found.U, theorem)
 
-    def _check_delay(self) -> None:
+    def _check_covered(self) -> None:
+        if self._grew is not None:
+            raise NoBoundError(
+                f"labels were added after round {self._grew}, and the theorem is for labels known before"
+            )
         allowed = getattr(self._settings, "delay", 0)
         if self._late > allowed:
             raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
+
+    # --- copies ---------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_file"}  # a module cannot be pickled
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        vars(self).update(parts)
+        self._file = load(self.algorithm)
+        if self._state is not None:  # what was read from a file may be mapped and not for writing
+            self._state = type(self._state)(*(np.array(part) for part in self._state))
 
     # --- at the door ----------------------------------------------------------------------------------------
 

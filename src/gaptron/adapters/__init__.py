@@ -1,0 +1,1 @@
+"""Other people's protocols over `Learner`: scikit-learn's (`estimator`) and River's (`river`)."""

@@ -1,0 +1,221 @@
+"""OnlineClassifier: a Learner that keeps scikit-learn's contract."""
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.special
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gaptron.adapters.making import knowing, make, tells_probabilities
+from gaptron.algorithms import load
+from gaptron.errors import InputError, SettingError
+from gaptron.growth import MIXTURES
+from gaptron.learner import DEFAULT, Learner
+from gaptron.types import Matrix, Vector
+
+FLOATS = (np.float64, np.float32)
+SEEDS = 2**31 - 1
+
+
+class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn classifier over any algorithm of this library.
+
+    Args:
+        algorithm: a name from `gaptron.algorithms.NAMES`.
+        feedback: "full", "bandit" or a graph, as for `Learner`. Under bandit feedback the labels y only answer whether
+            each guess was right.
+        loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
+        epochs: how often `fit` passes over the rows.
+        shuffle: whether `fit` puts the rows in a new random order for each pass. `partial_fit` never does.
+        fit_intercept: append a constant feature of 1 to every row.
+        norm: a promise that no row of X is longer; if it is needed, `fit` and the first `partial_fit` measure it.
+        radius: D, the norm of the rules U we compare with, where the algorithm needs it.
+        horizon: T, where the algorithm needs it; `fit` fills in the rounds it will play.
+        settings: a dictionary of the algorithm's own settings, in place of the theorem's.
+        random_state: for the order of rows and the learner's draws.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = DEFAULT,
+        *,
+        feedback: Any = "full",
+        loss: str | None = None,
+        epochs: int = 10,
+        shuffle: bool = True,
+        fit_intercept: bool = True,
+        norm: float | None = None,
+        radius: float | None = None,
+        horizon: int | None = None,
+        settings: dict[str, Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.feedback = feedback
+        self.loss = loss
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.fit_intercept = fit_intercept
+        self.norm = norm
+        self.radius = radius
+        self.horizon = horizon
+        self.settings = settings
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = self.algorithm != "aioli"
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+    # --- learning -------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then play the rows `epochs` times. The labels are those of y."""
+        load(self.algorithm)  # a wrong name is said before the data are looked at
+        if not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
+            raise SettingError(f"epochs={self.epochs!r} must be a whole number of at least 1")
+        X, y = self._checked(X, y, reset=True)
+        classes = np.unique(y)
+        rng = check_random_state(self.random_state)
+        rounds = int(self.epochs) * len(y)
+        learner = knowing(None, classes.tolist(), lambda: self._make(classes, rng, horizon=rounds))
+        mistakes, rows = 0, self._rows(X)
+        for _ in range(self.epochs):
+            order = rng.permutation(len(y)) if self.shuffle else slice(None)
+            mistakes += 0 if learner is None else learner.play(rows[order], y[order]).mistakes
+        self._take(learner, classes, mistakes, int(self.epochs))
+        self._closed = False
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Go on with these rows, once, in their order.
+
+        `classes`, in the first call, says which labels there are, once and for all. Left out, a label is added when it
+        is first seen, with weight zero (the algorithms that mix many rules cannot: give them `classes`).
+        """
+        load(self.algorithm)
+        first = not self.__sklearn_is_fitted__()
+        X, y = self._checked(X, y, reset=first)
+        closed = classes is not None if first else self._closed
+        labels = self._labels(y, None if first else self.classes_, classes, closed)
+        before = None if first else self.learner_
+        learner = knowing(before, labels.tolist(), lambda: self._make(labels, check_random_state(self.random_state)))
+        mistakes = learner.play(self._rows(X), y).mistakes if learner is not None else 0
+        self._take(learner, labels, mistakes + (0 if first else self.mistakes_), 1 if first else self.n_iter_ + 1)
+        self._closed = closed
+        return self
+
+    def _labels(self, y: NDArray[Any], known: NDArray[Any] | None, classes: Any, closed: bool) -> NDArray[Any]:
+        """All labels from now on, sorted."""
+        if classes is not None:
+            given = np.unique(classes)
+            if known is not None and not np.array_equal(given, known):
+                raise InputError(f"classes={given.tolist()} differ from those known so far: {known.tolist()}")
+            known = given
+        if known is None:
+            return np.unique(y)
+        strangers = np.setdiff1d(y, known).tolist()
+        if closed and strangers:
+            raise InputError(
+                f"label {strangers[0]!r} is not one of the classes {known.tolist()} given in the first call: "
+                "leave classes= out there, and labels may come later"
+            )
+        labels = np.union1d(known, y)
+        if not set(known.tolist()) <= set(labels.tolist()):  # NumPy makes words of numbers that meet words
+            raise InputError(f"label {y.tolist()[0]!r} is of another kind than those known: {known.tolist()}")
+        return labels
+
+    def _make(self, classes: NDArray[Any], rng: Any, **more: Any) -> Learner:
+        return make(self, classes.tolist(), int(rng.randint(SEEDS)), **more)
+
+    def _take(self, learner: Learner | None, classes: NDArray[Any], mistakes: int, passes: int) -> None:
+        self.learner_, self.classes_, self.mistakes_, self.n_iter_ = learner, classes, mistakes, passes
+
+    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+        check_classification_targets(y)
+        return X, y
+
+    def _rows(self, X: Any) -> Any:
+        """X with its constant."""
+        if not self.fit_intercept:
+            return X
+        ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+        if sp.issparse(X):
+            blocks: Any = [X, sp.csr_array(ones)]
+            return sp.hstack(blocks, format="csr")
+        return np.hstack([X, ones])
+
+    # --- predicting -----------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of the largest score for each row."""
+        scores = self._scores(X)
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    def decision_function(self, X: Any) -> Matrix | Vector:
+        """One score per row and label; for two labels the second's less the first's."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Matrix:
+        """P(y|x) by the logistic model that is learned: softmax of the scores. Logistic loss, full information only."""
+        return np.asarray(scipy.special.softmax(self._scores(X), axis=1))
+
+    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """The logarithm of `predict_proba`."""
+        return np.asarray(scipy.special.log_softmax(self._scores(X), axis=1))
+
+    def playing_distribution(self, X: Any) -> Matrix:
+        """What the learner would draw its labels from: how it explores, not how likely the labels are."""
+        rows = self._seen(X)
+        return np.ones((rows.shape[0], 1)) if self.learner_ is None else self.learner_.distribution(rows)
+
+    def _scores(self, X: Any) -> Matrix:
+        rows = self._seen(X)
+        return np.zeros((rows.shape[0], 1)) if self.learner_ is None else self.learner_.scores(rows)
+
+    def _seen(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return self._rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS))
+
+    # --- what was learned -----------------------------------------------------------------------------------
+
+    @property
+    def t_(self) -> int:
+        """How many rounds were learned from."""
+        check_is_fitted(self)
+        return 0 if self.learner_ is None else self.learner_.rounds
+
+    @property
+    def coef_(self) -> Matrix:
+        """The weights, one row per label; for two labels one row, the second's less the first's."""
+        return self._weights()[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> Vector:
+        """The weight of the constant feature; zero without one."""
+        weights = self._weights()
+        return weights[:, -1] if self.fit_intercept else np.zeros(len(weights))
+
+    def _weights(self) -> Matrix:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError("not fitted yet: there are no weights")
+        if self.algorithm in MIXTURES or (self.settings or {}).get("kernel"):
+            raise AttributeError(f"what {self.algorithm} predicts is no single linear rule; learner_.weights is a mean")
+        if self.learner_ is None:
+            return np.zeros((1, self.n_features_in_ + int(self.fit_intercept)))
+        weights = self.learner_.weights
+        return weights[1:] - weights[:1] if len(weights) == 2 else weights

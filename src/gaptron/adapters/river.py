@@ -1,0 +1,196 @@
+"""Classifier: a Learner that keeps River's contract, for features and labels that come as they come."""
+
+import math
+from typing import Any
+
+import scipy.sparse as sp
+import scipy.special
+
+from gaptron.adapters.making import knowing, make, tells_probabilities
+from gaptron.errors import DecisionError, InputError, SettingError
+from gaptron.learner import DEFAULT, Decision, Learner
+from gaptron.types import Feedback
+
+try:
+    from river import base
+except ImportError as problem:
+    raise ImportError("gaptron.river needs River: pip install 'gaptron[river]'") from problem
+
+FIRST_ROOM = 16  # columns before the first doubling
+
+
+class Classifier(base.Classifier):  # type: ignore[misc]
+    """A River classifier over any algorithm of this library.
+
+    Args:
+        algorithm: a name from `gaptron.algorithms.NAMES`.
+        classes: the labels; left out, a label is added when it is first learned from.
+        n_features: the most features there will be; left out, there is always room for more.
+        feedback: "full", "bandit" or a graph, as for `Learner`. Under bandit feedback `learn_one` decides first and
+            then is told by y only whether that was right.
+        loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
+        fit_intercept: add a constant feature of 1.
+        norm: a promise that no x is longer, where the algorithm needs it.
+        radius: D, the norm of the rules U we compare with, where the algorithm needs it.
+        horizon: T, the number of rounds, where the algorithm needs it.
+        settings: a dictionary of the algorithm's own settings, in place of the theorem's.
+        seed: for the learner's draws.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = DEFAULT,
+        *,
+        classes: list[Any] | None = None,
+        n_features: int | None = None,
+        feedback: Any = "full",
+        loss: str | None = None,
+        fit_intercept: bool = True,
+        norm: float | None = None,
+        radius: float | None = None,
+        horizon: int | None = None,
+        settings: dict[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.classes = classes
+        self.n_features = n_features
+        self.feedback = feedback
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.norm = norm
+        self.radius = radius
+        self.horizon = horizon
+        self.settings = settings
+        self.seed = seed
+        if n_features is not None and (not isinstance(n_features, int) or n_features < 1):
+            raise SettingError(f"n_features={n_features!r} must be a whole number of at least 1, or None")
+        self._columns: dict[Any, int] = {}
+        self._labels: list[Any] = [] if classes is None else list(classes)
+        learner = self._make([False, True] if classes is None else self._labels)  # whatever is wrong is said now
+        self._learner = None if classes is None else learner
+
+    @property
+    def learner(self) -> Learner | None:
+        """The learner inside; None while fewer than two labels are known. Column 0 of its weights is the constant's."""
+        return self._learner
+
+    @property
+    def features(self) -> tuple[Any, ...]:
+        """The names met so far, in the order of their columns."""
+        return tuple(self._columns)
+
+    @property
+    def _multiclass(self) -> bool:
+        return self.algorithm != "aioli"
+
+    # --- River's verbs --------------------------------------------------------------------------------------
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Play one round: decide on x, then learn what the feedback shows of y."""
+        label = y.item() if hasattr(y, "item") else y
+        numbers, labels = _numbers(x), self._labels
+        if label not in labels:
+            if self.classes is not None or label is None or label != label:
+                raise InputError(f"label {label!r} is not one of the classes {labels}")
+            labels = [*labels, label]
+        learner = knowing(self._learner, labels, lambda: self._make(labels))
+        if learner is not None:
+            decision = self._decide(learner, numbers)
+            learner.learn(decision, **_answer(learner, decision, label))
+        self._labels, self._learner = labels, learner
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """The label of the largest score. Before any label is known: False, as River's binary models say."""
+        if self._learner is None:
+            return self._labels[0] if self._labels else False
+        return self._learner.classes[int(self._learner.scores(self._look(x)).argmax())]
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """P(y|x) by the logistic model that is learned. Logistic loss, full information only."""
+        if not tells_probabilities(self):
+            raise NotImplementedError(
+                f"{self.algorithm} with this loss and feedback has no class probabilities: use predict_one, "
+                "playing_distribution_one, or the logistic loss with full information"
+            )
+        if self._learner is None:
+            return {self._labels[0]: 1.0} if self._labels else {False: 0.5, True: 0.5}
+        chances = scipy.special.softmax(self._learner.scores(self._look(x))[0])
+        return dict(zip(self._learner.classes, chances.tolist()))
+
+    # --- as a contextual bandit -----------------------------------------------------------------------------
+
+    def playing_distribution_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+        """What `decide_one` would draw its label from."""
+        learner = self._ready()
+        return dict(zip(learner.classes, learner.distribution(self._look(x))[0].tolist()))
+
+    def decide_one(self, x: dict[Any, Any]) -> Decision:
+        """Draw a label for x; answer with `learn_decision` when the outcome is known."""
+        return self._decide(self._ready(), _numbers(x))
+
+    def learn_decision(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
+        """Answer a decision, now or later: with the right `label`, or whether it was `correct`."""
+        learner = self._ready()
+        if len(decision.distribution) != len(learner.classes):
+            raise DecisionError(f"labels were added after round {decision.round}: its decision can teach no more")
+        learner.learn(decision, label=label, correct=correct)
+
+    def _ready(self) -> Learner:
+        if self._learner is None:
+            raise DecisionError("there is nothing to decide yet: give classes=[...], the labels to choose from")
+        return self._learner
+
+    # --- names become columns -------------------------------------------------------------------------------
+
+    def _make(self, labels: list[Any]) -> Learner:
+        width = FIRST_ROOM if self.n_features is None else self.n_features + int(self.fit_intercept)
+        return make(self, labels, self.seed, n_features=width)
+
+    def _decide(self, learner: Learner, numbers: dict[Any, float]) -> Decision:
+        """Give new names their columns, then draw. What is refused has no name yet."""
+        first = len(self._columns) + int(self.fit_intercept)
+        new = {name: first + n for n, name in enumerate(name for name in numbers if name not in self._columns)}
+        width, needed = learner.problem.n_features, first + len(new)
+        if needed > width:
+            if self.n_features is not None:
+                raise InputError(f"x brings feature {[*new][width - first]!r}, beyond the n_features={self.n_features}")
+            learner.grow(n_features=1 << (needed - 1).bit_length())
+        decision = learner.decide(self._row(learner, numbers, self._columns | new if new else self._columns))
+        self._columns.update(new)
+        return decision
+
+    def _look(self, x: dict[Any, Any]) -> Any:
+        """The row of what is known of x: a name never learned from has no weight."""
+        known = {name: number for name, number in _numbers(x).items() if name in self._columns}
+        return self._row(self._ready(), known, self._columns)
+
+    def _row(self, learner: Learner, numbers: dict[Any, float], columns: dict[Any, int]) -> Any:
+        entries = [(0, 1.0)] if self.fit_intercept else []
+        entries += sorted((columns[name], number) for name, number in numbers.items())
+        at, values = [column for column, _ in entries], [number for _, number in entries]
+        return sp.csr_array((values, at, [0, len(at)]), shape=(1, learner.problem.n_features), dtype=float)
+
+
+def _numbers(x: dict[Any, Any]) -> dict[Any, float]:
+    """The features that are not zero."""
+    found = {}
+    for name, value in x.items():
+        try:
+            number = math.nan if isinstance(value, str) else float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(f"feature {name!r} holds {value!r}, not a number: encode or impute it first")
+        if number != 0.0:
+            found[name] = number
+    return found
+
+
+def _answer(learner: Learner, decision: Decision, label: Any) -> dict[str, Any]:
+    """What the feedback shows of the label, in the words of `Learner.learn`."""
+    if learner.problem.feedback is Feedback.BANDIT:
+        return {"correct": decision.label == label}
+    graph, at = learner.problem.graph, learner.classes.index
+    shown = graph is None or graph[at(decision.label), at(label)]
+    return {"label": label} if shown else {}
