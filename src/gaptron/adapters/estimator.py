@@ -97,8 +97,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._closed = False
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on with these rows, once, in their order.
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with these rows, once, in their order; a row of weight n, a whole number, n times in a row.
 
         `classes`, in the first call, says which labels there are, once and for all. Left out, a label is added when it
         is first seen, with weight zero (the algorithms that mix many rules cannot: give them `classes`).
@@ -106,6 +106,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         load(self.algorithm)
         first = not self.__sklearn_is_fitted__()
         X, y = self._checked(X, y, reset=first)
+        if sample_weight is not None:
+            times = _times(sample_weight, len(y))
+            X, y = X[np.repeat(np.arange(len(y)), times)], np.repeat(y, times)
         closed = classes is not None if first else self._closed
         labels = self._labels(y, None if first else self.classes_, classes, closed)
         before = None if first else self.learner_
@@ -213,9 +216,21 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _weights(self) -> Matrix:
         if not self.__sklearn_is_fitted__():
             raise AttributeError("not fitted yet: there are no weights")
-        if self.algorithm in MIXTURES or (self.settings or {}).get("kernel"):
-            raise AttributeError(f"what {self.algorithm} predicts is no single linear rule; learner_.weights is a mean")
+        advised = load(self.algorithm).CARD.advice
+        if advised or self.algorithm in MIXTURES or (self.settings or {}).get("kernel"):
+            held = "the certified part" if advised else "a mean"
+            raise AttributeError(f"what {self.algorithm} predicts is no one linear rule; learner_.weights holds {held}")
         if self.learner_ is None:
             return np.zeros((1, self.n_features_in_ + int(self.fit_intercept)))
         weights = self.learner_.weights
         return weights[1:] - weights[:1] if len(weights) == 2 else weights
+
+
+def _times(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:
+    """How often each row is played."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise InputError(f"sample_weight has shape {weights.shape}, but there are {n_rows} rows")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights == np.floor(weights)).all()):
+        raise InputError("sample_weight must hold whole numbers of at least 0: a round is played or it is not")
+    return weights.astype(np.int64)
