@@ -248,7 +248,7 @@ def test_pipelines_searches_and_scores():
 def test_classes_can_be_routed():
     with config_context(enable_metadata_routing=True):
         model = OnlineClassifier().set_partial_fit_request(classes=True)
-    assert model.get_metadata_routing().partial_fit.requests == {"classes": True}
+    assert model.get_metadata_routing().partial_fit.requests == {"classes": True, "sample_weight": None}
 
 
 def test_feature_names_are_kept():
