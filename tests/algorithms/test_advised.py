@@ -341,6 +341,40 @@ def test_a_first_wrong_bandit_guess_by_hand():
     assert who.advice.cost == 0.0
 
 
+@pytest.mark.parametrize("K", [2, 7])
+def test_the_step_by_hand(K):
+    """ε = min{e₀, max{σ²/(2(Λ + H*)), floor}}, the floor s/√(Kt) under bandit feedback and e₀/100 else."""
+    for feedback in FEEDBACKS:
+        s = file.recommend(problem(feedback, K))
+        for t, level, most in [(1, 0.0, 0.0), (5, 0.0, 20.0), (5, 7.0, 20.0), (5, 1e-9, 0.0), (100, 0.0, 1e9)]:
+            state, rd = file.init(s, problem(feedback, K), False), sheet(K)
+            state.total[[file.LEVEL, file.LARGEST, file.CLOCK]] = level, most, t - 1
+            file.decide(s, state, np.ones(1), rd, 0.5)
+            least = 0.3 / 16 / math.sqrt(K * t) if feedback == "bandit" else 2 * LN2**2 / 100
+            sigma, first = (0.3, 2 * LN2**2 / K) if feedback == "bandit" else (2.0, 2 * LN2**2)
+            wanted = first if level + most == 0 else min(first, max(sigma**2 / (2 * (level + most)), least))
+            assert rd.note[1] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_what_a_hit_says_of_the_cost_by_hand():
+    """+ min{1/q, 10}·1[y' = k°] - 1 on a hit, nothing on a miss; H* is the largest so far."""
+    s = file.recommend(problem("bandit", 3))
+    for chance, label, truth, cost in [
+        (0.5, 0, 0, 1.0),
+        (0.02, 0, 0, 9.0),
+        (0.02, 1, 1, -1.0),
+        (0.02, 0, UNKNOWN, 0.0),
+    ]:
+        state, rd = file.init(s, problem("bandit", 3), False), sheet(3)
+        state.total[[file.COST, file.LARGEST]] = 2.0, 2.5
+        file.decide(s, state, np.ones(1), rd, 0.5)  # all tie: k° = 0
+        rd.p[label] = chance
+        file.commit(s, state, rd)
+        file.learn(s, state, np.ones(1), rd, label, truth)
+        assert state.total[file.COST] == pytest.approx(2.0 + cost, abs=1e-12)
+        assert state.total[file.LARGEST] == pytest.approx(max(2.5, 2.0 + cost), abs=1e-12)
+
+
 # --- the gap ------------------------------------------------------------------------------------------------
 
 
@@ -375,7 +409,8 @@ def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0):
     rd = sheet(K)
     if draw(st.booleans()):
         rd.advice[:] = np.eye(K)[rng.integers(K)] if draw(st.booleans()) else rng.dirichlet(np.full(K, 0.3))
-    state.W[:] /= length
+    state.W[:K] *= length  # a sum of rows
+    state.W[K:] /= length  # steps of 1/‖x‖² times rows
     return s, state, np.array([length * short]), rd
 
 
