@@ -173,7 +173,10 @@ class Classes:
 
 def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
     """What a caller's own model says, round by round, as probabilities: given as such, rounds × K, or as labels."""
-    said = np.asarray(advice)
+    try:
+        said = np.asarray(advice)
+    except ValueError as problem:
+        raise InputError(f"advice is not a rectangular array: {problem}") from None
     if said.ndim == 1 and len(classes) > 0:
         codes = classes.codes(advice)
         table = np.zeros((len(codes), len(classes)))

@@ -241,11 +241,7 @@ class Learner:
         if not math.isfinite(square):
             raise InputError("x holds NaN or infinity, or numbers too large to square")
         self._check(width, square, "x")
-        said = (
-            self._advice([advice] if np.ndim(advice) == 0 else np.asarray(advice)[None], 1)
-            if advice is not None
-            else None
-        )
+        said = None if advice is None else self._advice([advice], 1)
         self._begin(width, isinstance(row, SparseRow), None)
         row = row_like(row, self._sparse, width)
         sheet = self._sheet()

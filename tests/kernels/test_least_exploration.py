@@ -50,6 +50,12 @@ def level_by_bisection(b, c):
     return float(high)
 
 
+def paid(b, c):
+    """What labels too rare to be drawn may cost: each takes 2⁻⁴⁰ from the largest, which has at least 1/K."""
+    rare = int(((demand(b, c) < 2.0**-53) & (np.asarray(c) > 0)).sum())
+    return rare * 2.0**-40 * (1 + 2 * np.max(c) * len(b) ** 2)
+
+
 def solve(b, c, heir=0):
     b, c = np.array(b, dtype=float), np.array(c, dtype=float)
     q = np.full(len(b), np.nan)
@@ -107,7 +113,7 @@ def test_a_distribution_whose_gaps_are_at_most_the_level_and_no_lower_level_will
     slack = 1e-9 * (1 + np.abs(b).max() + c.max())
     assert (q >= 0).all() and q.sum() == pytest.approx(1.0, abs=1e-12)
     assert (q[c > 0] > 0).all()
-    assert level >= 0.0 and (solved or level == 0.0)
+    assert level >= 0.0 and (solved or level <= paid(b, c))
     for y in range(len(b)):
         assert gap(b[y], c[y], q[y]) <= level + slack
     least = level_by_bisection(b, c)
@@ -136,9 +142,13 @@ def test_without_a_level_every_label_but_the_heir_gets_just_its_demand(case):
     if solved:
         return
     rho = demand(b, c).astype(float)
-    others = np.arange(len(b)) != heir
+    rare = (rho < 2.0**-53) & (c > 0)
+    others = (np.arange(len(b)) != heir) & ~rare
+    if q.argmax() != heir and rare.any():
+        others[q.argmax()] = False  # it paid for them
     np.testing.assert_allclose(q[others], rho[others], rtol=1e-14, atol=TINY)
-    assert q[heir] >= rho[heir] * (1 - 1e-14)
+    np.testing.assert_array_equal(q[rare & (np.arange(len(b)) != heir)], 2.0**-40)
+    assert q[heir] >= rho[heir] * (1 - 1e-14) - rare.sum() * 2.0**-40
     for y in np.flatnonzero(others & (q > 1e-12)):
         less = q[y] * (1 - 1e-6)
         assert gap(b[y], c[y], less) > 0 or q[y] * 1e-6 < 1e-13 * (1 + abs(b[y]))
@@ -179,6 +189,22 @@ def test_numbers_so_large_that_the_sum_cannot_be_met_exactly(big):
     level, _, q = solve([big, big * (1 + 1e-12), 0.0], [1.0, big, big])
     assert math.isfinite(level) and q.sum() == pytest.approx(1.0, abs=1e-12)
     assert level >= level_by_bisection([big, big * (1 + 1e-12), 0.0], [1.0, big, big]) * (1 - 1e-9)
+
+
+def test_labels_too_rare_to_be_drawn_by_hand():
+    """The demands of the last two are c/3 and 0: the one that counts gets 2⁻⁴⁰, the one that does not, nothing."""
+    level, solved, q = solve([0.5, -3.0, -3.0], [0.0, 1e-20, 0.0])
+    assert not solved and q.tolist() == [1 - 2.0**-40, 2.0**-40, 0.0]
+    assert level == 0.0  # the first asked for ½ only
+    level, solved, q = solve([1.0, -3.0, -3.0], [0.0, 1e-20, 0.0])
+    assert q.tolist() == [1 - 2.0**-40, 2.0**-40, 0.0]
+    assert level == 2.0**-40  # 1 - q(0): what it lost
+    _, _, q = solve([0.5, -1.0], [0.0, 2.0**-52])  # at 2⁻⁵² a draw may find it
+    assert q[1] == pytest.approx(2.0**-52, rel=1e-12)
+    # Also where a level had to rise
+    level, solved, q = solve([0.8, 0.8, -3.0], [0.0, 0.0, 1e-20])
+    assert solved and q[2] == 2.0**-40 and q.sum() == pytest.approx(1.0, abs=1e-15)
+    assert level == pytest.approx(0.3 + 2.0**-40, abs=1e-15)
 
 
 def test_the_draw_at_zero_skips_what_has_next_to_no_probability():

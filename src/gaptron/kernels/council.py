@@ -63,11 +63,11 @@ def blend(omega: Vector, F: Matrix, n: int, a: Vector) -> tuple[int, int]:
     outside, highest = 0, -1.0
     for k in range(K):
         a[k] = 0.0
-        for j in range(n):
+        for j in range(1, n):
             a[k] += omega[j] / total * F[j, k]
-        without = a[k] - omega[0] / total * F[0, k]
-        if without > highest:
-            outside, highest = k, without
+        if a[k] > highest:
+            outside, highest = k, a[k]
+        a[k] += omega[0] / total * F[0, k]
     top = best(a)
     for k in range(K):
         a[k] = math.log(max(a[k], LEAST))
