@@ -87,7 +87,7 @@ def kind(request: pytest.FixtureRequest) -> Any:
     return KINDS[request.param]
 
 
-WORK = {"r", "b", "c", "g", "w", "steps"}  # a state's work space, written over before it is read
+WORK = {"r", "b", "c", "g", "w", "squares", "work"}  # a state's work space, written over before it is read
 
 
 def portrait(learner: Any) -> dict[str, Any]:

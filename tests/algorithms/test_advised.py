@@ -87,7 +87,7 @@ class Textbook:
         self.first = 2 * LN2**2 / (K if self.bandit else 1)
         self.theta, self.g = np.zeros((K, d)), 0.0  # Σ ĝ and Σ⟨r, a⟩
         self.U = np.zeros((4, K, d))
-        self.N = np.zeros((4, K, d))
+        self.N = np.zeros((K, d))  # shared
         self.omega = np.full(9, 1 / 9 if self.bandit else 1 / 5)
         self.stacked = 0.0
         self.t, self.X2, self.squares = 0, 0.0, 0.0
@@ -122,7 +122,7 @@ class Textbook:
             self.z = w + (1 - self.eps * PULL * self.g) * self.a
         else:
             with np.errstate(divide="ignore"):
-                self.L = np.array([centred(np.log(p)) for p in self.f])
+                self.L = np.array([centred(np.log(p)) for p in self.f]) * 5 / n  # so that all start with 1/n
             self.a = self.omega[:n] @ self.L
             self.outside = top(self.omega[1:n] @ self.L[1:])
             heir = top(self.a)
@@ -155,7 +155,8 @@ class Textbook:
         self.theta += np.outer(r, x)
         self.most = max(self.most, self.H)
         mean = self.squares / self.t
-        for j, step in enumerate(self.steps):
+        rows = []
+        for j in range(4):
             f = self.f[j + 1]
             if self.bandit and j == 0:
                 row = (f[label] - hit) * e[label]
@@ -163,14 +164,16 @@ class Textbook:
                 row = f - e[truth]
             else:
                 row = f[label] / max(1 - f[label], 1e-3) * (e[label] - f)
-            if mean == 0:
-                continue
-            grad = np.outer(row, x)
-            if self.adagrad(j):
-                self.N[j] += grad**2
-                self.U[j] -= step / math.sqrt(mean) * grad / np.sqrt(self.N[j] + 1e-8 * mean)
-            else:
-                self.U[j] -= step / max(x @ x, mean) * grad
+            rows.append(np.where(np.abs(row) < 1e-3, 0.0, row))
+        if mean > 0:
+            shared = [rows[j] ** 2 for j in range(4) if self.adagrad(j)]
+            self.N += np.outer(np.mean(shared, axis=0), x**2)
+            for j, step in enumerate(self.steps):
+                grad = np.outer(rows[j], x)
+                if self.adagrad(j):
+                    self.U[j] -= step / math.sqrt(mean) * grad / np.sqrt(self.N + 1e-8 * mean)
+                else:
+                    self.U[j] -= step / max(x @ x, mean) * grad
         if self.bandit:
             phi = np.clip(self.f[:, label], 1e-3, 1 - 1e-3)
             total = self.omega[:n].sum()
