@@ -1,6 +1,14 @@
 """Online multiclass classification with guarantees you can see."""
 
-from gaptron.errors import DecisionError, GaptronError, InputError, NoBoundError, SettingError, StreamError
+from gaptron.errors import (
+    DecisionError,
+    GaptronError,
+    InputError,
+    ModelFileError,
+    NoBoundError,
+    SettingError,
+    StreamError,
+)
 from gaptron.learner import Bound, Decision, Learner
 from gaptron.trace import Curve, Trace
 from gaptron.types import Certificate
@@ -14,6 +22,7 @@ __all__ = [
     "GaptronError",
     "InputError",
     "Learner",
+    "ModelFileError",
     "NoBoundError",
     "SettingError",
     "StreamError",

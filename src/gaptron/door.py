@@ -57,7 +57,7 @@ def _sparse_rows(X: Any) -> tuple[Sparse, int]:
 
 def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
     """One row of its own (a copy, for a decision may outlive the caller's array) and its width."""
-    if sp.issparse(x):
+    if not isinstance(x, np.ndarray) and sp.issparse(x):
         x = cast(Any, x)
         rows, width = as_rows(x if x.ndim == 2 else x.reshape(1, -1))
         assert isinstance(rows, Sparse)

@@ -39,7 +39,7 @@ PLAIN = (type(None), bool, int, str)
 
 
 def write(path: str | os.PathLike[str], content: Any) -> None:
-    """Put the tree in a file, in place of what was there. Killed at any moment, the old file or the new one is there."""
+    """Put the tree in a file, in place of what was there. A kill at any moment leaves the old file or the new one."""
     arrays: list[NDArray[Any]] = []
     tree = _packed(content, arrays, path)
     shapes = [[array.dtype.str, list(array.shape)] for array in arrays]

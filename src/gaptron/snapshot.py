@@ -1,8 +1,8 @@
 """The tuples of a learner (settings, state, sheets) as plain trees of words, numbers and arrays, and back.
 
-Whoever wrote a tree may have meant harm, and compiled code does not look where it writes. So a tuple is only ever filled
-in: a fresh one of the right algorithm says which fields, types and shapes there are, and numbers that serve as places
-in memory are checked one by one.
+Whoever wrote a tree may have meant harm, and compiled code does not look where it writes. So a tuple is only ever
+filled in: a fresh one of the right algorithm says which fields, types and shapes there are, and numbers that serve as
+places in memory are checked one by one.
 """
 
 from typing import Any
@@ -58,13 +58,14 @@ def check_places(state: Any, n_classes: int, n_features: int) -> None:
             raise ValueError(f"{name} points outside its array")
 
     if hasattr(state, "span"):  # a history of rows
-        strip, (lines, _) = len(state.values), state.place.shape
-        begin, end = state.place[:, 0], state.place[:, 1]
+        strip, lines, (first, count, free) = len(state.values), len(state.place), state.span.tolist()
+        between(first, 0, max(0, lines - 1), "span")
+        between(count, 0, lines, "span")
+        between(free, 0, strip, "span")
         between(state.place, 0, strip, "place")
-        between(end - begin, 0, n_features, "place")
-        between(state.span[0], 0, lines - 1, "span")
-        between(state.span[1], 0, lines, "span")
-        between(state.span[2], 0, strip, "span")
+        kept = state.place[(first + np.arange(count)) % max(1, lines)]
+        least = 0 if len(state.indices) else n_features  # dense rows are all as wide
+        between(kept[:, 1] - kept[:, 0], least, n_features, "place")
         between(state.indices, 0, n_features - 1, "indices")
         between(state.y, 0, n_classes - 1, "y")
     if hasattr(state, "S") and hasattr(state, "size"):  # a kernel's support
