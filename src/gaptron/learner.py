@@ -396,6 +396,8 @@ class Learner:
         }
 
     def __setstate__(self, tree: dict[str, Any]) -> None:
+        if type(tree["classes"]) is not list or (tree["settings"] is None and tree["state"] is not None):
+            raise ValueError("classes or settings are missing")
         self.__init__(  # type: ignore[misc]  # through the same door as everybody
             tree["algorithm"],
             classes=tree["classes"],
