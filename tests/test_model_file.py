@@ -171,7 +171,7 @@ def test_a_new_file_has_the_rights_any_new_file_has(tmp_path):
 def test_foreign_files(tmp_path, data):
     path = tmp_path / "tree"
     path.write_bytes(data)
-    with pytest.raises(ModelFileError, match="not a model file|damaged"):
+    with pytest.raises(ModelFileError, match=r"not a model file|damaged"):
         model_file.read(path)
 
 

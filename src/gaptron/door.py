@@ -121,8 +121,7 @@ class Classes:
         if len(self._codes) != len(self.labels):
             raise InputError("classes holds a label twice")
         self._plain = self.labels == tuple(range(len(self.labels)))
-        self._array = np.empty(len(self.labels), dtype=object)
-        self._array[:] = self.labels
+        self._array = _as_they_are(self.labels)
         kinds = {type(label) for label in self.labels}
         if kinds <= {int, float, bool} or kinds == {str}:
             self._array = np.array(self.labels)
