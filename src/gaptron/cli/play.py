@@ -5,6 +5,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -83,6 +84,8 @@ def play(
     loaded = Learner.load(load) if load else None
     if loaded is not None:
         _refuse_beside_load(context)
+    if save and not Path(save).absolute().parent.is_dir():
+        raise SettingError(f"--save {save}: there is no such folder")  # said now, not after an hour of playing
     told = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
     source: Any = open_stream(
         stream,
