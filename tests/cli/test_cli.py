@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
-from gaptron import Learner
+from gaptron import GaptronError, Learner
 from gaptron.algorithms import NAMES
 from gaptron.cli import app
 from gaptron.report.paper import surrogate_gap
@@ -213,8 +213,12 @@ def test_save_and_load_go_on_as_one_run_would(tmp_path: Path):
 def test_load_refuses_what_would_make_another_learner(tmp_path: Path):
     model = tmp_path / "model.gaptron"
     Learner(n_classes=2, norm=1.0).save(model)
-    assert "leave out --seed" in fail("play", "synsep", "--load", str(model), "--seed", "1")
-    assert "leave out --algorithm" in fail("play", "synsep", "--load", str(model), "-a", "gaptron")
-    assert "are not those of synsep" in fail("play", "synsep:rounds=10", "--load", str(model))
-    assert "not a model file" in fail("play", "synsep", "--load", __file__)
-    assert "no such folder" in fail("play", "synsep", "--save", str(tmp_path / "nowhere" / "model"))
+    for words, problem in [
+        (("synsep", "--load", str(model), "--seed", "1"), "leave out --seed"),
+        (("synsep", "--load", str(model), "-a", "gaptron"), "leave out --algorithm"),
+        (("synsep:rounds=10", "--load", str(model)), "are not those of synsep"),
+        (("synsep", "--load", __file__), "not a model file"),
+        (("synsep", "--save", str(tmp_path / "nowhere" / "model")), "no such folder"),
+    ]:
+        with pytest.raises(GaptronError, match=problem):
+            run("play", *words)
