@@ -2,7 +2,8 @@
 
 Vowpal Wabbit (`--oaa`, reading its own binary cache, string feature names), scikit-learn's `SGDClassifier.partial_fit`
 in one call, River's softmax regression one example at a time; and dense rows (d = 100, K = 10), one at a time, through
-River and through `decide` and `learn`. Each does what it does by default; the figure is speed alone. A peer that is not installed is left out and said so: `pip install vowpalwabbit river`.
+River and through `decide` and `learn`. Each does what it does by default; the figure is speed alone. A
+peer that is not installed is left out and said so: `pip install vowpalwabbit river`.
 
     python benchmarks/peers.py [--rounds 100000]
 """

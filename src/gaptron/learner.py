@@ -213,7 +213,7 @@ class Learner:
         sheet = self._sheet()
         if self._decide_once is None:
             self._decide_once = _direct(_loop().decide_once, self._settings, self._state, row, sheet, 0.5)
-        code = self._decide_once(self._settings, self._state, row, sheet, self._rng.random())
+        code = int(self._decide_once(self._settings, self._state, row, sheet, self._rng.random()))
         self._longest = max(self._longest, square)
         self._late = max(self._late, self._decided - self._learned)
         self._decided += 1
