@@ -1,8 +1,9 @@
 """The same stream through gaptron and its peers, as ratios in one run.
 
 Vowpal Wabbit (`--oaa`, reading its own binary cache, string feature names), scikit-learn's `SGDClassifier.partial_fit`
-in one call, River's softmax regression one example at a time. Each does what it does by default; the figure is speed
-alone. A peer that is not installed is left out and said so: `pip install vowpalwabbit river`.
+in one call, River's softmax regression one example at a time; and dense rows (d = 100, K = 10), one at a time, through
+River and through `decide` and `learn`. Each does what it does by default; the figure is speed alone. A
+peer that is not installed is left out and said so: `pip install vowpalwabbit river`.
 
     python benchmarks/peers.py [--rounds 100000]
 """
@@ -28,15 +29,27 @@ def gaptron(stream: Stream, loss: str) -> float:
     return time.perf_counter() - start
 
 
-def one_by_one(stream: Stream, rounds: int) -> float:
-    X = stream.X[:rounds].toarray()[:, :100].copy()
-    y = stream.y[:rounds].tolist()
-    learner = Learner("gaptron", n_classes=stream.n_classes, norm=10.0, seed=0)
+def narrow(rounds: int) -> tuple[np.ndarray, list[int]]:
+    """Dense rows for those who take one at a time: d = 100, K = 10."""
+    rng = np.random.default_rng(0)
+    means, y = rng.normal(size=(10, 100)) / 10, rng.integers(0, 10, rounds)
+    return means[y] + rng.normal(size=(rounds, 100)) / 10, y.tolist()
+
+
+def one_by_one(rounds: int) -> float:
+    X, y = narrow(rounds)
+    learner = Learner("frugal-gaptron", n_classes=10, norm=10.0, seed=0)
     learner.learn(learner.decide(X[0]), label=y[0])
     start = time.perf_counter()
     for x, label in zip(X, y, strict=True):
         learner.learn(learner.decide(x), label=label)
     return time.perf_counter() - start
+
+
+def river_narrow(rounds: int) -> float:
+    X, labels = narrow(rounds)
+    names = [str(j) for j in range(X.shape[1])]
+    return river_on([dict(zip(names, x)) for x in X.tolist()], labels)
 
 
 def sklearn(stream: Stream) -> float:
@@ -49,14 +62,17 @@ def sklearn(stream: Stream) -> float:
 
 
 def river(stream: Stream, rounds: int) -> float:
-    from river.linear_model import SoftmaxRegression  # noqa: PLC0415
-
     X = stream.X[:rounds]
     rows = [
         dict(zip(map(str, X.indices[a:b].tolist()), X.data[a:b].tolist()))
         for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
     ]
-    labels = stream.y[:rounds].tolist()
+    return river_on(rows, stream.y[:rounds].tolist())
+
+
+def river_on(rows: list[dict[str, float]], labels: list[int]) -> float:
+    from river.linear_model import SoftmaxRegression  # noqa: PLC0415
+
     model = SoftmaxRegression()
     start = time.perf_counter()
     for x, y in zip(rows, labels, strict=True):
@@ -93,7 +109,8 @@ def main() -> None:
         "scikit-learn SGDClassifier": (lambda: sklearn(stream), T, "sklearn"),
         "Vowpal Wabbit --oaa": (lambda: vw(stream), T, "vowpalwabbit"),
         "River softmax, one by one": (lambda: river(stream, few), few, "river"),
-        "gaptron decide+learn, d=100": (lambda: one_by_one(stream, 4 * few), 4 * few, "gaptron"),
+        "River softmax, dense d=100": (lambda: river_narrow(few // 5), few // 5, "river"),
+        "frugal decide+learn, the same": (lambda: one_by_one(4 * few), 4 * few, "gaptron"),
     }
     ours = None
     print(f"synsep, {T:,} rounds")

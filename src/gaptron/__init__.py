@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from gaptron.errors import DecisionError, GaptronError, InputError, NoBoundError, SettingError, StreamError
+from gaptron.errors import (
+    DecisionError,
+    GaptronError,
+    InputError,
+    ModelFileError,
+    NoBoundError,
+    SettingError,
+    StreamError,
+)
 from gaptron.learner import Bound, Decision, Learner
 from gaptron.trace import Curve, Trace
 from gaptron.types import Certificate
@@ -19,6 +27,7 @@ __all__ = [
     "GaptronError",
     "InputError",
     "Learner",
+    "ModelFileError",
     "NoBoundError",
     "OnlineClassifier",
     "SettingError",

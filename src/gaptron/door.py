@@ -57,7 +57,7 @@ def _sparse_rows(X: Any) -> tuple[Sparse, int]:
 
 def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
     """One row of its own (a copy, for a decision may outlive the caller's array) and its width."""
-    if sp.issparse(x):
+    if not isinstance(x, np.ndarray) and sp.issparse(x):
         x = cast(Any, x)
         rows, width = as_rows(x if x.ndim == 2 else x.reshape(1, -1))
         assert isinstance(rows, Sparse)
@@ -121,8 +121,7 @@ class Classes:
         if len(self._codes) != len(self.labels):
             raise InputError("classes holds a label twice")
         self._plain = self.labels == tuple(range(len(self.labels)))
-        self._array = np.empty(len(self.labels), dtype=object)
-        self._array[:] = self.labels
+        self._array = _as_they_are(self.labels)
         kinds = {type(label) for label in self.labels}
         if kinds <= {int, float, bool} or kinds == {str}:
             self._array = np.array(self.labels)

@@ -5,10 +5,13 @@
     │   └── StreamError                a file that cannot be read; names the file and the line
     ├── SettingError    (ValueError)   an unknown algorithm or setting, a missing or impossible value
     ├── DecisionError   (ValueError)   a decision answered twice, by the wrong learner, or in the wrong words
+    ├── ModelFileError  (ValueError)   a learner that cannot be written to a file or read from it; names the file
     └── NoBoundError    (ValueError)   no theorem covers this run; the message says why
 
 A call that raises one of these has changed nothing.
 """
+
+import os
 
 
 class GaptronError(Exception):
@@ -34,6 +37,14 @@ class SettingError(GaptronError, ValueError):
 
 class DecisionError(GaptronError, ValueError):
     """A decision answered twice, by the wrong learner, or in the wrong words."""
+
+
+class ModelFileError(GaptronError, ValueError):
+    """A learner that cannot be written to a file or read from it."""
+
+    def __init__(self, path: str | os.PathLike[str], problem: str) -> None:
+        self.path = os.fspath(path)
+        super().__init__(f"{self.path}: {problem}")
 
 
 class NoBoundError(GaptronError, ValueError):

@@ -4,21 +4,24 @@ import functools
 import importlib
 import inspect
 import math
+import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gaptron import comparator as compare
+from gaptron import model_file, snapshot
 from gaptron.algorithms import load
 from gaptron.door import Classes, Labels, as_advice, as_row, as_rows, block, n_rows, row_like
-from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
+from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.feedback import as_graph
 from gaptron.growth import grown
+from gaptron.pending import Pending
 from gaptron.trace import Trace
 from gaptron.types import (
     UNKNOWN,
@@ -44,19 +47,32 @@ ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer t
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Decision:
     """One label drawn, and all that is needed to learn from its answer later."""
 
     label: Any
     probability: float
-    distribution: NDArray[np.float64] = field(repr=False)
     round: int
     _code: int = field(repr=False)
     _x: Row = field(repr=False)
     _sheet: Round = field(repr=False)
-    _owner: object = field(repr=False)
-    _answered: list[bool] = field(repr=False)
+    _owner: "Learner" = field(repr=False)
+
+    @property
+    def distribution(self) -> NDArray[np.float64]:
+        """The chance of every label, in the order of the learner's classes."""
+        return self._sheet.p.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of an open decision is the copied learner's own; one that was answered is a record."""
+        if self in self._owner._open:
+            return _decision_of, (self._owner, self.round)
+        return Decision, tuple(getattr(self, part.name) for part in fields(self))
+
+
+def _decision_of(learner: "Learner", round: int) -> Decision:
+    return learner.pending[round]
 
 
 class Bound(NamedTuple):
@@ -132,6 +148,9 @@ class Learner:
         self._state: Any = None
         self._sparse = False
         self._rng = np.random.default_rng(seed)
+        self._decide_once: Any = None  # the loop's verbs, compiled for this learner's types
+        self._learn_once: Any = None
+        self._open = Pending()
         self._decided = self._learned = 0
         self._grew: int | None = None  # the round after which labels were added
         self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
@@ -165,6 +184,11 @@ class Learner:
     def rounds(self) -> int:
         """How many rounds were learned from."""
         return self._learned
+
+    @property
+    def pending(self) -> dict[int, Decision]:
+        """The decisions that may still be answered, by round: those somebody holds, and those of the file."""
+        return self._open.by_round()
 
     @property
     def weights(self) -> Matrix:
@@ -210,6 +234,7 @@ class Learner:
         self._classes = wanted
         if self._decided:
             self._grew = self._decided
+            self._open = Pending()
 
     def _grow_features(self, width: int) -> None:
         d = self._problem.n_features
@@ -247,12 +272,15 @@ class Learner:
         sheet = self._sheet()
         if said is not None:
             sheet.advice[:] = said[0]
-        code = _loop().decide_once(self._settings, self._state, row, sheet, self._rng.random())
+        if self._decide_once is None:
+            self._decide_once = _direct(_loop().decide_once, self._settings, self._state, row, sheet, 0.5)
+        code = int(self._decide_once(self._settings, self._state, row, sheet, self._rng.random()))
         self._longest = max(self._longest, square)
         self._late = max(self._late, self._decided - self._learned)
         self._decided += 1
-        label = self._classes.labels[code]
-        return Decision(label, float(sheet.p[code]), sheet.p.copy(), self._decided, code, row, sheet, self, [False])
+        decision = Decision(self._classes.labels[code], sheet.p.item(code), self._decided, code, row, sheet, self)
+        self._open.add(decision)
+        return decision
 
     def learn(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
         """Answer a decision: with the right `label` (full information), or whether it was `correct` (bandit).
@@ -262,20 +290,34 @@ class Learner:
         Answers may come late and in any order: each is learned from with the scores and probabilities of its
         own decision. Most theorems assume no delay, and then a late answer ends `bound`.
         """
-        if decision._owner is not self:
-            raise DecisionError("this decision was made by another learner")
-        if decision._answered[0]:
-            raise DecisionError(f"the decision of round {decision.round} has been answered already")
-        if len(decision.distribution) != len(self._classes):
-            raise DecisionError(f"labels were added after round {decision.round}: its decision can teach no more")
+        self._check_open(decision)
         truth = self._answer(decision, label, correct)
-        row, missing = decision._x, 0 if self._sparse else self._problem.n_features - len(decision._x)
-        if missing:  # features were added since
-            row = np.append(row, np.zeros(missing))
-        _loop().learn_once(self._settings, self._state, row, decision._sheet, decision._code, truth)
-        decision._answered[0] = True
+        x, sheet, code = self._row_of(decision), decision._sheet, decision._code
+        if self._learn_once is None:
+            self._learn_once = _direct(_loop().learn_once, self._settings, self._state, x, sheet, code, truth)
+        self._learn_once(self._settings, self._state, x, sheet, code, truth)
+        self._open.close(decision)
         self._learned += 1
         self._late = max(self._late, self._decided - decision.round)
+
+    def forget(self, decision: Decision) -> None:
+        """Give up a decision whose answer will never come: it is pending no longer and cannot be answered."""
+        self._check_open(decision)
+        self._open.close(decision)
+
+    def _check_open(self, decision: Decision) -> None:
+        if decision._owner is not self:
+            raise DecisionError("this decision was made by another learner")
+        if decision not in self._open:
+            if self._grew is not None and decision.round <= self._grew:
+                raise DecisionError(f"labels were added after round {decision.round}: its decision can teach no more")
+            raise DecisionError(f"the decision of round {decision.round} has been answered already, or given up")
+
+    def _row_of(self, decision: Decision) -> Row:
+        """The decision's row, as wide as rows are now."""
+        if isinstance(decision._x, SparseRow) or len(decision._x) == self._problem.n_features:
+            return decision._x
+        return np.append(decision._x, np.zeros(self._problem.n_features - len(decision._x)))
 
     def _answer(self, decision: Decision, label: Any, correct: bool | None) -> int:
         if self._problem.feedback is Feedback.FULL:
@@ -377,6 +419,101 @@ class Learner:
             loop.look(self._settings, state, Xs, said[start:stop], sheet, Z[start:stop], P[start:stop])
         return Z, P
 
+    # --- to keep --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to one file: weights, settings, generator, pending decisions. The old file or the new one.
+
+        Labels must be texts, numbers, True, False, None or tuples of them.
+        """
+        model_file.write(path, self.__getstate__())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The learner in a file. It goes on as the one that was saved would have; `pending` has its decisions."""
+        tree = model_file.read(path)
+        learner = cls.__new__(cls)
+        try:
+            learner.__setstate__(tree)
+        except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as problem:
+            # The checksum is right, so it is another version's or somebody's own work: no telling how it is wrong.
+            raise ModelFileError(path, f"it holds no learner of this version: {problem}") from None
+        return learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        problem = self._problem
+        return {
+            "algorithm": self.algorithm,
+            "classes": list(self._classes.labels),
+            "n_features": problem.n_features,
+            "feedback": problem.feedback.word if problem.graph is None else problem.graph,
+            "loss": problem.loss.word,
+            "norm": problem.norm,
+            "norm_promised": self._promised,
+            "radius": problem.radius,
+            "horizon": problem.horizon,
+            "given": self._given,
+            "settings": snapshot.spread(self._settings),
+            "sparse": self._sparse,
+            "state": snapshot.spread(self._state),
+            "generator": self._rng.bit_generator.state,
+            "decided": self._decided,
+            "learned": self._learned,
+            "late": self._late,
+            "longest": self._longest,
+            "grew": self._grew,
+            "pending": [
+                {
+                    "round": d.round,
+                    "code": d._code,
+                    "row": snapshot.spread(self._row_of(d)),
+                    "sheet": snapshot.spread(d._sheet),
+                }
+                for d in self.pending.values()
+            ],
+        }
+
+    def __setstate__(self, tree: dict[str, Any]) -> None:
+        if type(tree["classes"]) is not list or (tree["settings"] is None and tree["state"] is not None):
+            raise ValueError("classes or settings are missing")
+        self.__init__(  # type: ignore[misc]  # through the same door as everybody
+            tree["algorithm"],
+            classes=tree["classes"],
+            n_features=tree["n_features"] or None,
+            feedback=tree["feedback"],
+            loss=tree["loss"],
+            norm=tree["norm"] if tree["norm_promised"] else None,
+            radius=tree["radius"],
+            horizon=tree["horizon"],
+            **tree["given"],
+        )
+        self._problem = self._problem._replace(norm=_positive("norm", tree["norm"]))
+        K, d, sparse = self._problem.n_classes, self._problem.n_features, bool(tree["sparse"])
+        if tree["settings"] is not None:
+            fresh = self._file.recommend(self._problem, **self._given)
+            self._settings = snapshot.fill(fresh, tree["settings"], "settings")
+        if tree["state"] is not None:
+            snapshot.check_room(K, d, tree["state"])
+            self._state = snapshot.fill(self._file.init(self._settings, self._problem, sparse), tree["state"], "state")
+            snapshot.check_places(self._state, K, d)
+        self._sparse = sparse
+        self._rng.bit_generator.state = tree["generator"]
+        self._decided, self._learned, self._late = (_count(name, tree[name]) for name in ("decided", "learned", "late"))
+        self._longest = _number("longest", tree["longest"])
+        self._grew = None if tree["grew"] is None else _count("grew", tree["grew"])
+        if self._learned > self._decided:
+            raise ValueError("more rounds were learned from than decided")
+        for saved in tree["pending"]:
+            self._open.hold(self._pending_decision(saved))
+
+    def _pending_decision(self, saved: dict[str, Any]) -> Decision:
+        at, code = _count("round", saved["round"]), _count("code", saved["code"])
+        if not 1 <= at <= self._decided or at in self.pending:
+            raise ValueError(f"a decision of round {at} cannot be pending")
+        row = snapshot.row_of(saved["row"], self._sparse, self._problem.n_features, "row")
+        sheet = snapshot.fill(self._sheet(), saved["sheet"], "sheet")
+        return Decision(self._classes.labels[code], sheet.p.item(code), at, code, row, sheet, self)
+
     # --- theory ---------------------------------------------------------------------------------------------
 
     @property
@@ -453,15 +590,6 @@ class Learner:
 
     # --- copies ---------------------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_file"}  # a module cannot be pickled
-
-    def __setstate__(self, parts: dict[str, Any]) -> None:
-        vars(self).update(parts)
-        self._file = load(self.algorithm)
-        if self._state is not None:  # what was read from a file may be mapped and not for writing
-            self._state = type(self._state)(*(np.array(part) for part in self._state))
-
     # --- at the door ----------------------------------------------------------------------------------------
 
     def _check(self, width: int, longest: float, name: str, promised: bool = True) -> None:
@@ -522,9 +650,18 @@ def _loop() -> ModuleType:
     return importlib.import_module("gaptron.kernels.play")
 
 
+def _direct(verb: Any, *arguments: Any) -> Any:
+    """The verb as compiled for these types of arguments, to be called with no others.
+
+    The verb itself looks at every field of every tuple to find that out, at each call; for one round that takes longer
+    than the round. Interpreted there is nothing to find.
+    """
+    return verb.compile(tuple(map(verb.typeof_pyval, arguments))) if hasattr(verb, "typeof_pyval") else verb
+
+
 def _sqnorm(row: Row) -> float:
     values: Vector = row.values if isinstance(row, SparseRow) else row
-    return float(values @ values)
+    return float(values.dot(values))  # half the time of @ on a short row
 
 
 def _matrix(rows: Rows, width: int) -> Any:
@@ -552,6 +689,12 @@ def _whole(name: str, number: Any) -> int:
     if isinstance(number, bool) or value < 1 or not value.is_integer():
         raise SettingError(f"{name}={number!r} must be a whole number of at least 1")
     return int(number)
+
+
+def _count(name: str, number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError(f"{name}={number!r} is not a count")
+    return number
 
 
 def _positive(name: str, number: Any) -> float | None:

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
-from gaptron import Learner
+from gaptron import GaptronError, Learner
 from gaptron.algorithms import NAMES
 from gaptron.cli import app
 from gaptron.report.paper import surrogate_gap
@@ -182,3 +182,43 @@ def test_figure_1_shows_what_the_paper_says():
     above = z[plain > loss + 1e-12]
     assert above.min() == pytest.approx(-0.125, abs=2e-3) and above.max() == pytest.approx(0.0, abs=2e-3)
     assert (mapped <= loss + 1e-12).all()
+
+
+def _table(path: Path, stream, rows: slice, names: list[str]) -> str:
+    X, y = stream.X[rows].toarray(), stream.y[rows]
+    lines = [",".join([*map(str, x), names[code]]) for x, code in zip(X.tolist(), y)]
+    path.write_text("\n".join([",".join([*(f"x{j}" for j in range(X.shape[1])), "label"]), *lines]) + "\n")
+    return str(path)
+
+
+def test_save_and_load_go_on_as_one_run_would(tmp_path: Path):
+    """The second file lacks a class: the model's labels count, not the file's."""
+    stream, names = synsep(120, seed=1), list("abcdefghi")
+    late = np.flatnonzero(stream.y[60:] != stream.y[60]) + 60
+    first = _table(tmp_path / "first.csv", stream, slice(0, 60), names)
+    second = _table(tmp_path / "second.csv", stream, late, names)
+    model = str(tmp_path / "model.gaptron")
+    classes = ("--classes", ",".join(names))
+    account(first, "--save", model, "--norm", "10", "--no-bound", *classes)
+    said = account(second, "--load", model, "--save", model)
+    learner = Learner(classes=names, norm=10.0, seed=0)
+    learner.play(stream.X[:60].toarray(), [names[code] for code in stream.y[:60]])
+    trace = learner.play(stream.X[late].toarray(), [names[code] for code in stream.y[late]])
+    assert said["mistakes"] == trace.mistakes and "60 rounds" not in said["why_no_bound"]
+    loaded = Learner.load(model)
+    assert loaded.classes == tuple(names) and loaded.rounds == learner.rounds
+    np.testing.assert_array_equal(loaded.weights, learner.weights)
+
+
+def test_load_refuses_what_would_make_another_learner(tmp_path: Path):
+    model = tmp_path / "model.gaptron"
+    Learner(n_classes=2, norm=1.0).save(model)
+    for words, problem in [
+        (("synsep", "--load", str(model), "--seed", "1"), "leave out --seed"),
+        (("synsep", "--load", str(model), "-a", "gaptron"), "leave out --algorithm"),
+        (("synsep:rounds=10", "--load", str(model)), "are not those of synsep"),
+        (("synsep", "--load", __file__), "not a model file"),
+        (("synsep", "--save", str(tmp_path / "nowhere" / "model")), "no such folder"),
+    ]:
+        with pytest.raises(GaptronError, match=problem):
+            run("play", *words)

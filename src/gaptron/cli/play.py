@@ -1,9 +1,11 @@
 """`gaptron play`: run one learner over one stream and say what happened."""
 
+import copy
 import json
 import math
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
 Piece = tuple[Any, Any]
 DELTA = 0.05
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
+FIXED = ("algorithm", "feedback", "loss", "norm", "radius", "horizon", "set_", "seed", "classes", "features")
 
 
 def play(
+    context: typer.Context,
     stream: Annotated[str, typer.Argument(help="A file, - for standard input, or a name: synsep, digits, ...")],
     algorithm: Annotated[str, typer.Option("--algorithm", "-a", rich_help_panel=LEARN)] = "advised-gaptron",
     feedback: Annotated[str, typer.Option(help="full or bandit.", rich_help_panel=LEARN)] = "",
@@ -33,6 +37,8 @@ def play(
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of the algorithm.", rich_help_panel=LEARN),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For the learner's draws.", rich_help_panel=LEARN)] = 0,
+    load: Annotated[str, typer.Option(metavar="MODEL", help="Go on with this file.", rich_help_panel=LEARN)] = "",
+    save: Annotated[str, typer.Option(metavar="MODEL", help="Write the learner here.", rich_help_panel=LEARN)] = "",
     format_: Annotated[
         str,
         typer.Option(
@@ -68,16 +74,25 @@ def play(
     gaptron play train.svm.gz --feedback bandit --radius 10 --loss hinge
 
     zcat log.vw.gz | gaptron play - --format vw --classes a,b,c --chunk 10000 --unit-norm
+
+    gaptron play monday.csv --save model.gaptron && gaptron play tuesday.csv --load model.gaptron
     """
     from gaptron.learner import Learner  # noqa: PLC0415
     from gaptron.streams import Stream, open_stream, prepare  # noqa: PLC0415
+    from gaptron.streams.named import NAMED  # noqa: PLC0415
 
+    loaded = Learner.load(load) if load else None
+    if loaded is not None:
+        _refuse_beside_load(context)
+    if save and not Path(save).absolute().parent.is_dir():
+        raise SettingError(f"--save {save}: there is no such folder")  # said now, not after an hour of playing
+    told = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
     source: Any = open_stream(
         stream,
         format=format_ or None,
         label=int(label) if label.isdigit() else label or None,
-        classes=_labels(classes),
-        n_features=features,
+        classes=_labels(classes) if told is None else told.classes,
+        n_features=features if told is None else told.problem.n_features - constant or None,
         chunk=chunk,
     )
     source = prepare(
@@ -92,21 +107,26 @@ def play(
     whole = isinstance(source, Stream)
     if norm is None and (whole or unit_norm):
         norm = source.norm if isinstance(source, Stream) else 1.0
-    options: dict[str, Any] = {
-        "n_classes": source.n_classes,
-        "n_features": source.n_features,
-        "feedback": feedback or _only_feedback(algorithm),
-        "loss": loss or None,
-        "norm": norm or None,
-        "radius": radius,
-        "horizon": horizon or source.n_rounds,
-        "seed": seed,
+    learner = loaded or Learner(
+        algorithm,
+        # A file is for other streams too, and keeps their words; without one the codes will do, and are quicker.
+        classes=source.classes if save else range(source.n_classes),
+        n_features=source.n_features,
+        feedback=feedback or _only_feedback(algorithm),
+        loss=loss or None,
+        norm=norm or None,
+        radius=radius,
+        horizon=horizon or source.n_rounds,
+        seed=seed,
         **_settings(set_ or []),
-    }
-    learner = Learner(algorithm, **options)
+    )
     if learner.settings is None:
         raise SettingError("a stream read in chunks needs --norm X, or --unit-norm")
-    tally, trace, seconds = _run(learner, Learner(algorithm, **options), source, progress)
+    if told is None and loaded is not None and loaded.classes != source.classes:
+        raise SettingError(f"the classes of {load} are not those of {source.name}")
+    tally, trace, seconds = _run(learner, source, progress)
+    if save:
+        learner.save(save)
     said = _account(learner, source, tally, trace, seconds, no_bound)
     if json_:
         typer.echo(json.dumps(said, ensure_ascii=False))
@@ -114,9 +134,7 @@ def play(
         _summary(said)
 
 
-def _run(
-    learner: "Learner", scout: "Learner", source: "Stream | Chunks", table: bool
-) -> tuple["Tally", "Trace | None", float]:
+def _run(learner: "Learner", source: "Stream | Chunks", table: bool) -> tuple["Tally", "Trace | None", float]:
     """Play it all. Returns sums, the trace when the stream is in memory, and seconds of playing alone."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
@@ -134,10 +152,11 @@ def _run(
         recent = Tally()
         for X, y in _pieces(source, table):
             if not tally.rounds:
-                scout.play(X[:1], y[:1])  # so that compiling is not counted
+                copy.copy(learner).play(X[:1], _words(learner, y[:1]))  # so that compiling is not counted
                 bar.update(task, description="playing")
+            words = _words(learner, y)
             start = time.perf_counter()
-            part = learner.play(X, y, progress=lambda n: bar.advance(task, n))
+            part = learner.play(X, words, progress=lambda n: bar.advance(task, n))
             seconds += time.perf_counter() - start
             tally.add(part)
             recent.add(part)
@@ -149,6 +168,19 @@ def _run(
         if table and recent.rounds:
             _line(tally, recent)
     return tally, trace, seconds
+
+
+def _words(learner: "Learner", y: Any) -> Any:
+    """The stream's codes in the learner's words."""
+    classes = learner.classes
+    return y if classes == tuple(range(len(classes))) else [classes[code] for code in y]
+
+
+def _refuse_beside_load(context: typer.Context) -> None:
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "")
+        if parameter.name in FIXED and given is not None and given.name != "DEFAULT":
+            raise SettingError(f"--load goes on with a learner as it is: leave out {parameter.opts[0]}")
 
 
 def _pieces(source: "Stream | Chunks", table: bool) -> Iterator[Piece]:
@@ -233,7 +265,7 @@ def _account(
         said["why_no_bound"] = "the best comparator needs the whole stream in memory: leave out --chunk"
     else:
         try:
-            bound = learner.bound(source.X, source.y, trace)  # type: ignore[union-attr]
+            bound = learner.bound(source.X, _words(learner, source.y), trace)  # type: ignore[union-attr]
         except NoBoundError as reason:
             said["why_no_bound"] = str(reason)
         else:

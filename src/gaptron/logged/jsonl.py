@@ -12,13 +12,13 @@ import json
 import os
 from collections.abc import Iterator
 from types import TracebackType
-from typing import IO, Any, Self, cast
+from typing import IO, Any, Self
 
 import numpy as np
 
 from gaptron.door import Classes
 from gaptron.errors import DecisionError, InputError, StreamError
-from gaptron.learner import Decision, Learner
+from gaptron.learner import Decision
 from gaptron.logged import lines
 from gaptron.logged.lines import Entry, Gathered, MalformedError, encode, get, is_column, number, numbers, objects
 from gaptron.logged.log import Log
@@ -147,7 +147,7 @@ class DecisionLog:
             raise DecisionError(f"{self.path} has been closed: open another DecisionLog on it")
         if not isinstance(correct, (bool, np.bool_)):
             raise DecisionError(f"correct={correct!r} must be True or False")
-        learner = cast(Learner, decision._owner)
+        learner = decision._owner
         first = head(learner.classes, learner.problem.n_features)
         if not decision.probability > 0.0:
             raise DecisionError(f"the label of round {decision.round} had probability 0: no estimate can use it")
