@@ -144,7 +144,11 @@ def test_labels_come_back_as_they_were(classes, tmp_path):
     assert [type(label) for label in other.classes] == [type(label) for label in learner.classes]
 
 
-@pytest.mark.parametrize("odd", [datetime.date(2020, 1, 1), b"b", frozenset([1]), (np.int64(1), object())], ids=str)
+@pytest.mark.parametrize(
+    "odd",
+    [datetime.date(2020, 1, 1), b"b", frozenset([1]), (np.int64(1), object())],
+    ids=lambda odd: type(odd).__name__,
+)
 def test_other_labels_are_refused_by_name_and_copied_all_the_same(odd, tmp_path):
     learner = make(n_classes=None, classes=["a", "b", "c", odd])
     with pytest.raises(ModelFileError, match="a file stores text, numbers"):
