@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -248,7 +247,7 @@ class Abstainer:
         dearest = float(totals[hedge.DEAREST])
         if dearest > 0.5:
             raise NoBoundError(
-                f"a cost of {dearest:.6g} was told after its prediction, when no coin could be flipped: see `certificate`"
+                f"a cost of {dearest:.6g} was told after its prediction, too late to flip a coin: see `certificate`"
             )
         costs = None if trace is None else trace.costs
         regret = self._file.regret(self.n_experts, self.eta, float(totals[hedge.VARIANCE]), dearest, costs)

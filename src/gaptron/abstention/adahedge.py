@@ -22,7 +22,6 @@ import numpy as np
 from gaptron.kernels.jit import jit
 from gaptron.types import Vector
 
-
 ADAPTS = True  # η is set anew after each round
 
 
@@ -40,8 +39,8 @@ def rate(n_experts: int, mixability: float) -> float:
 def certificate(n_experts: int, eta: float, mixability: float) -> float:
     """Σh is at most this above the loss of any expert: Δ from lines 5 and 6, and ln d/η ≤ Δ once more at the end.
 
-    Holds on every path. If each answer is learned from before the next decision, it is at most 2√(V ln d) + (4/3) ln d + 2,
-    de Rooij et al.'s bound by the variance.
+    Holds on every path. If each answer comes before the next decision it is at most 2√(V ln d) + (4/3) ln d + 2, the
+    bound by the variance of de Rooij et al.
     """
     return 2.0 * mixability
 
@@ -55,10 +54,10 @@ def theorem(costs: Vector | None) -> str:
 def regret(n_experts: int, eta: float, variance: float, dearest: float, costs: Vector | None = None) -> float:
     """The expected loss is at most this above the loss of any expert.
 
-    min{ln d/(1 - 2 max c), 2√(V ln d)} + (4/3) ln d + 2, the paper's. A cost above ½ counts as ½, which is what the coin
-    costs. Given all the costs, the first term is inf_η {ln d/η + ½ Σ(η - (1 - 2c_t))₊}, never larger (η = 1 - 2 max c
-    gives the paper's): the exercise the paper leaves to its reader. Assumes that answers come before the next decision,
-    and costs above ½ before theirs.
+    min{ln d/(1 - 2 max c), 2√(V ln d)} + (4/3) ln d + 2, the paper's. A cost above ½ counts as ½, which is what the
+    coin costs. Given all the costs, the first term is inf_η {ln d/η + ½ Σ(η - (1 - 2c_t))₊}, never larger (η = 1 - 2
+    max c gives the paper's): the exercise the paper leaves to its reader. Assumes that answers come before the next
+    decision, and costs above ½ before their own.
     """
     ln_d = math.log(n_experts)
     if costs is not None:

@@ -83,7 +83,8 @@ def as_cost(cost: Any) -> float:
 
 
 def _impossible(costs: NDArray[Any]) -> Flags:
-    return ~((costs >= 0.0) & np.isfinite(costs))
+    possible: Flags = (costs >= 0.0) & np.isfinite(costs)
+    return ~possible
 
 
 def _check_width(found: int, n_experts: int) -> None:

@@ -21,13 +21,13 @@ def experts_from(
     A probability p becomes 2p - 1; a score becomes its margin over the best other label, cut off at -1 and 1.
 
     Args:
-        sources: classifiers that were fitted (scikit-learn's, or `Learner`s), or arrays of what they gave: a row a round
-            with a column a label, or, for two labels, the second label's column alone.
+        sources: fitted classifiers (scikit-learn's, or `Learner`s), or arrays of what they gave: a row a round with a
+            column a label, or, for two labels, the second label's column alone.
         X: the rows; needed by classifiers.
         label: the label that is +1: one of a classifier's classes, or the number of an array's column. With two labels
             the second by default.
-        kind: "probabilities" (`predict_proba`, a Learner's `distribution`) or "scores" (`decision_function`, a Learner's
-            `scores`).
+        kind: "probabilities" (`predict_proba`, a Learner's `distribution`) or "scores" (`decision_function`, a
+            Learner's `scores`).
         votes: True for ±1 alone: whether `label` is the source's first choice.
     """
     if kind not in METHODS:
@@ -58,12 +58,13 @@ def _table(source: Any, number: int, X: Any, label: Any, kind: str) -> tuple[Mat
         if X is None:
             raise InputError(f"{name} is a classifier: give the rows X it shall look at")
         said = method(X)
-        classes = list(getattr(source, "classes_", getattr(source, "classes", ())))
+        classes = np.asarray(getattr(source, "classes_", getattr(source, "classes", ()))).tolist()
     elif isinstance(source, (np.ndarray, list, tuple)):
         said = source
     else:
         raise InputError(
-            f"{name}, a {type(source).__name__}, has no {' or '.join(METHODS[kind])}: it gives no {kind}, try the other kind"
+            f"{name}, a {type(source).__name__}, gives no {kind} (it has no {' or '.join(METHODS[kind])}): "
+            "try the other kind"
         )
     table = _two_columns(_numbers(said, name), kind)
     if kind == "probabilities":

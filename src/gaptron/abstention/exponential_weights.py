@@ -20,7 +20,6 @@ import math
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.types import Vector
 
-
 ADAPTS = False
 
 

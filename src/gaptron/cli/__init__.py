@@ -5,6 +5,7 @@ import sys
 import typer
 
 from gaptron import __version__
+from gaptron.cli.abstain import abstain
 from gaptron.cli.algorithms import algorithms
 from gaptron.cli.paper import paper
 from gaptron.cli.play import play
@@ -18,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(play)
+app.command()(abstain)
 app.command()(algorithms)
 app.command()(paper)
 
