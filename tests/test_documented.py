@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import gaptron
+import gaptron.abstention
 import gaptron.streams
 from gaptron.algorithms import NAMES, load
 
@@ -40,7 +41,7 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
         assert not re.search(r"/(work|root|home|tmp)/", text), name
 
 
-@pytest.mark.parametrize("module", [gaptron, gaptron.streams], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [gaptron, gaptron.abstention, gaptron.streams], ids=lambda module: module.__name__)
 def test_every_public_name_has_its_entry(module: ModuleType) -> None:
     headings = set(re.findall(r"^### (\w+)$", MADE["api.md"], re.M))
     assert not set(module.__all__) - headings
