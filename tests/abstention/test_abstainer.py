@@ -1,5 +1,7 @@
 """The Abstainer at its front door: what it takes, what it refuses, and that a refusal changes nothing."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -301,3 +303,19 @@ def test_a_play_past_an_unanswered_decision_counts_as_late():
 
 def test_the_front_door_has_it():
     assert gaptron.Abstainer is Abstainer and gaptron.ABSTAIN == 0
+
+
+def test_what_is_remembered_does_not_grow_with_the_rounds():
+    X, y = random_advice(5_000, 20)
+    abstainer = Abstainer(20, cost=0.2, seed=0)
+    abstainer.play(X, y)
+    tracemalloc.start()
+    abstainer.play(X, y)
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    for _ in range(10):
+        abstainer.play(X, y)
+    after, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 20_000
+    assert peak - before < X.nbytes  # a trace and the draws, but no second copy of the advice

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
-from tests.abstention.streams import one_good
-from tests.cli.test_cli import fail, run
 from typer.testing import CliRunner
 
 from gaptron import Abstainer
 from gaptron.cli import app
 from gaptron.errors import GaptronError
+from tests.abstention.streams import one_good
+from tests.cli.test_cli import fail, run
 
 X, Y = one_good(200, 3)
 COSTS = np.round(np.random.default_rng(0).uniform(0.0, 0.7, 200), 3)
