@@ -133,7 +133,7 @@ class Abstainer:
             ABSTAIN if drawn == ABSTAIN else drawn,
             float(distribution[drawn + 1]),
             distribution,
-            sheet.vote,
+            float(sheet.vote),
             self._decided,
             known if coin else told,
             sheet,
