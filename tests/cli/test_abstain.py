@@ -127,7 +127,7 @@ def test_the_summary_names_every_number(advice, priced):
     for word in ("van der Hoeven 2020", "of it used", "weights: sage", "rounds/s"):
         assert word in text
     text = run("abstain", priced, *PRICED)
-    assert "a fair coin, cheaper" in text and "costs that vary" in text
+    assert "a fair coin, which is cheaper" in text and "varying costs" in text
     text = run("abstain", priced, *PRICED, "--late")
     assert "bound: none" in text and "too late for the coin" in text
 

@@ -48,7 +48,7 @@ def certificate(n_experts: int, eta: float, mixability: float) -> float:
 def theorem(costs: Vector | None) -> str:
     """Where the bound comes from, in words."""
     name = "abstention theorem of van der Hoeven 2020"
-    return name if costs is None or costs.min() == costs.max() else f"{name}, for costs that vary"
+    return name if costs is None or costs.min() == costs.max() else f"{name}, varying costs"
 
 
 def regret(n_experts: int, eta: float, variance: float, dearest: float, costs: Vector | None = None) -> float:

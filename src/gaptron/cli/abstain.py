@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DATA, LEARN, SHOW = "Reading the file", "Learning", "Output"
 USUAL = "cost"  # what a column of costs is called
-SHOWN = 5  # experts whose weights the summary names
+SHOWN, NOTABLE = 5, 0.0005  # how many experts the summary names, and from what weight
 
 
 def abstain(
@@ -295,7 +295,9 @@ def _summary(said: dict[str, Any]) -> None:
     price = f"{most:g}" if least == most else f"{least:.4g} to {most:.4g}"
     typer.echo(f"{said['algorithm']}, abstaining costs {price}")
     if said["dear_rounds"]:
-        coin = "told too late for the coin that is cheaper" if said["late"] else "a fair coin, cheaper, decided those"
+        coin = (
+            "told too late for the coin that is cheaper" if said["late"] else "a fair coin, which is cheaper, stood in"
+        )
         typer.echo(f"  above ½ in {said['dear_rounds']:,} rounds: {coin}")
     typer.echo()
     line("mistakes", said["mistakes"], f"{said['mistakes'] / max(1, T - said['abstentions']):.2%} of the answers given")
@@ -311,8 +313,11 @@ def _summary(said: dict[str, Any]) -> None:
     else:
         line("  proved by the theorem", bound["regret"], bound["theorem"], 1)
         line("bound on expected loss", bound["value"], f"{bound['used'] or 0.0:.1%} of it used", 1)
-    heavy = sorted(said["weights"].items(), key=lambda pair: -pair[1])
-    more = f" and {len(heavy) - SHOWN} more" if len(heavy) > SHOWN else ""
-    typer.echo("weights: " + ", ".join(f"{name} {weight:.3g}" for name, weight in heavy[:SHOWN]) + more)
+    ranked = sorted(said["weights"].items(), key=lambda pair: -pair[1])
+    heavy = [f"{name} {weight:.1%}" for name, weight in ranked[:SHOWN] if weight >= min(NOTABLE, ranked[0][1])]
+    others = (
+        f", others {1.0 - sum(weight for _, weight in ranked[: len(heavy)]):.1%}" if len(ranked) > len(heavy) else ""
+    )
+    typer.echo(f"weights: {', '.join(heavy)}{others}")
     if said["rounds_per_second"]:
         typer.echo(f"speed: {said['rounds_per_second']:,.0f} rounds/s")
