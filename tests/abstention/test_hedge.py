@@ -9,7 +9,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from gaptron.abstention import Abstainer
-from gaptron.abstention.hedge import MIXABILITY, VARIANCE
+from gaptron.abstention.hedge import MIXABILITY, VARIANCE, weigh
 from tests.abstention.plain import expert_losses, growing, hedge
 from tests.abstention.streams import ADVICE, random_advice
 
@@ -80,6 +80,13 @@ def test_a_single_expert_is_followed_without_regret():
     assert abstainer.eta == math.inf
     assert abstainer.expected_loss == pytest.approx(abstainer.expert_losses[0])
     assert Abstainer(1, "exponential-weights", cost=0.2).weights == [1.0]
+
+
+def test_at_an_infinite_step_only_leaders_count():
+    """While Δ = 0 every expert leads, but for rounding; so this is seen only here."""
+    w = np.empty(4)
+    assert weigh(np.array([0.5, 0.0, 1e-300, 0.0]), math.inf, w) == 2.0
+    np.testing.assert_array_equal(w, [0.0, 1.0, 0.0, 1.0])
 
 
 @given(advice(values=st.floats(-1.0, 1.0), most=60))

@@ -72,7 +72,7 @@ class Abstainer:
         self._experts = _hedge().init(self.n_experts, self._file.first(self._cost))
         self._rng = np.random.default_rng(seed)
         self._decided = self._learned = 0
-        self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
+        self._late = False  # was a decision made while another waited for its answer?
 
     # --- what it is ---------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Abstainer:
         loop = _loop()
         sheet = loop.decide(self._experts, x, coin)
         drawn = loop.draw(sheet.vote, coin, self._rng.random())
-        self._late = max(self._late, self._decided - self._learned)
+        self._late |= self._decided != self._learned
         self._decided += 1
         agree, silent, oppose = loop.chances(sheet.vote, coin)
         distribution = np.array([oppose, silent, agree] if sheet.vote >= 0.0 else [agree, silent, oppose])
@@ -158,7 +158,6 @@ class Abstainer:
         _loop().learn(self._file.ADAPTS, self._experts, decision._sheet, y, price)
         decision._answered[0] = True
         self._learned += 1
-        self._late = max(self._late, self._decided - decision.round)
 
     def _price(self, told: float | None) -> float:
         if told is None and self._cost is None:
@@ -195,7 +194,7 @@ class Abstainer:
         coins = told > 0.5
         loop = _loop()
         if T:
-            self._late = max(self._late, self._decided - self._learned)
+            self._late |= self._decided != self._learned
         out = loop.Record(np.empty(T, dtype=np.int64), np.empty(T), np.empty(T))
         start, step = 0, FIRST_BLOCK
         while start < T:
@@ -238,9 +237,7 @@ class Abstainer:
         if self._decided != self._learned:
             raise NoBoundError(f"{self._decided - self._learned} decisions have not been answered")
         if self._late:
-            raise NoBoundError(
-                f"answers came up to {self._late} decisions late, and the theorem allows 0: see `certificate`"
-            )
+            raise NoBoundError("answers came late, after the next decision: no theorem then, but see `certificate`")
         if trace is not None and trace.rounds != self._learned:
             raise InputError(f"the trace has {trace.rounds} rounds, and {self._learned} were played")
         hedge, totals = _hedge(), self._experts.totals
