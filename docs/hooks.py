@@ -266,7 +266,7 @@ def public(module: str) -> list[str]:
 def api_page() -> str:
     """Every public name, with its signature and docstring."""
     parts = ["# Reference\n", "Made from the docstrings. Whatever is not on this page may change at any time.\n"]
-    for module in ("gaptron", "gaptron.river", "gaptron.streams", "gaptron.logged"):
+    for module in ("gaptron", "gaptron.abstention", "gaptron.river", "gaptron.streams", "gaptron.logged"):
         found = public(module)
         if found:
             parts.append(f"## {module}\n")

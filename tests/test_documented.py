@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import gaptron
+import gaptron.abstention
 import gaptron.logged
 import gaptron.river
 import gaptron.streams
@@ -43,7 +44,9 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [gaptron, gaptron.river, gaptron.streams, gaptron.logged], ids=lambda module: module.__name__
+    "module",
+    [gaptron, gaptron.abstention, gaptron.river, gaptron.streams, gaptron.logged],
+    ids=lambda module: module.__name__,
 )
 def test_every_public_name_has_its_entry(module: ModuleType) -> None:
     headings = set(re.findall(r"^### (\w+)$", MADE["api.md"], re.M))

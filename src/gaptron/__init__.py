@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from gaptron.abstention import ABSTAIN, Abstainer, experts_from
 from gaptron.errors import (
     DecisionError,
     GaptronError,
@@ -19,6 +20,8 @@ if _TYPE_CHECKING:
     from gaptron.adapters.estimator import OnlineClassifier
 
 __all__ = [
+    "ABSTAIN",
+    "Abstainer",
     "Bound",
     "Certificate",
     "Curve",
@@ -33,6 +36,7 @@ __all__ = [
     "SettingError",
     "StreamError",
     "Trace",
+    "experts_from",
 ]
 __version__ = "0.1.0"
 

@@ -66,12 +66,12 @@ def test_a_second_process_hits_the_cache_and_an_edited_verb_never_does(tmp_path)
 
 
 def test_the_fingerprint_sees_every_compiled_source(tmp_path):
-    for name in ("types.py", "kernels/rows.py", "algorithms/a.py", "learner.py"):
+    for name in ("types.py", "kernels/rows.py", "algorithms/a.py", "abstention/b.py", "learner.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("one")
     before = fingerprint(tmp_path)
     assert cache_folder(tmp_path).name.endswith(before)
-    for name in ("types.py", "kernels/rows.py", "algorithms/a.py"):
+    for name in ("types.py", "kernels/rows.py", "algorithms/a.py", "abstention/b.py"):
         (tmp_path / name).write_text("two")
         assert fingerprint(tmp_path) != before
         (tmp_path / name).write_text("one")

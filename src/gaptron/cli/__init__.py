@@ -5,6 +5,7 @@ import sys
 import typer
 
 from gaptron import __version__
+from gaptron.cli.abstain import abstain
 from gaptron.cli.algorithms import algorithms
 from gaptron.cli.evaluate import evaluate
 from gaptron.cli.paper import paper
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 app.command()(play)
 app.command()(evaluate)
+app.command()(abstain)
 app.command()(algorithms)
 app.command()(paper)
 

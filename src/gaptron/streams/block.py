@@ -24,6 +24,7 @@ class Block(NamedTuple):
     marks: Integers  # which of them each round has
     blame: Blame
     base: int = 0  # what the source counts features from
+    columns: tuple[str, ...] = ()  # the features' names, where the source is a table with names
 
 
 def blame_row(source: str, first: int = 0) -> Blame:

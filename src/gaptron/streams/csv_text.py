@@ -25,6 +25,12 @@ class Layout(NamedTuple):
     label: int
     header: bool
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The features' names."""
+        named = [name.strip() for at, name in enumerate(self.names) if at != self.label]
+        return tuple(named) if self.header else ()
+
 
 def read(source: Source, rows: int | None, label: Column | None, delimiter: str = ",") -> Iterator[Block]:
     """The rounds of the source, `rows` lines to a block; None: all in one."""
@@ -81,7 +87,8 @@ def _quick(text: Text, layout: Layout) -> Block:
     for at, column in enumerate(column for column in columns if int(column) != layout.label):
         X[:, at] = table.column(column).to_numpy()
     names = [name.strip() for name in labels.dictionary.to_pylist()]
-    return Block(X, names, labels.indices.to_numpy().astype(np.int64), text.blame)
+    marks = labels.indices.to_numpy().astype(np.int64)
+    return Block(X, names, marks, text.blame, columns=layout.columns)
 
 
 def _careful(text: Text, layout: Layout) -> Block:
@@ -99,7 +106,7 @@ def _careful(text: Text, layout: Layout) -> Block:
             raise StreamError(text.source, f"column {name}: {cells[at]!r} is not a number", number)
         rows.append(row)
     names, marks = distinct(np.array(labels))
-    return Block(np.array(rows, dtype=np.float64), names, marks, text.blame)
+    return Block(np.array(rows, dtype=np.float64), names, marks, text.blame, columns=layout.columns)
 
 
 def _cells(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:

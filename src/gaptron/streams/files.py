@@ -115,10 +115,11 @@ def _chunks(
 ) -> Chunks:
     n_rounds: int | None = None
     notes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     if classes is None or width is None:
         if source.piped:
             raise StreamError(source.name, "reading it in chunks needs classes=... and n_features=...")
-        labels, widest, n_rounds = _scan(source, read())
+        labels, widest, n_rounds, names = _scan(source, read())
         classes, width = settle(labels, widest, classes, width, source.name)
         notes = ("classes and width learned by one pass over the file",)
     table, columns = codes(classes), width
@@ -132,21 +133,23 @@ def _chunks(
         if empty:
             raise _empty(source)
 
-    return Chunks(classes, width, source.name, rounds, n_rounds, relabelled(classes), notes)
+    return Chunks(classes, width, source.name, rounds, n_rounds, relabelled(classes), notes, names)
 
 
-def _scan(source: Source, blocks: Iterator[Block]) -> tuple[set[Label], int, int]:
-    """The labels, the widest row and the number of rounds, and nothing else in memory."""
+def _scan(source: Source, blocks: Iterator[Block]) -> tuple[set[Label], int, int, tuple[str, ...]]:
+    """The labels, the widest row, the number of rounds and the columns, and nothing else in memory."""
     labels: set[Label] = set()
     widest = n_rounds = 0
+    columns: tuple[str, ...] = ()
     for block in blocks:
         check(block)
         labels.update(block.names)
         widest = max(widest, block.X.shape[1])
         n_rounds += block.X.shape[0]
+        columns = block.columns
     if not n_rounds:
         raise _empty(source)
-    return labels, widest, n_rounds
+    return labels, widest, n_rounds, columns
 
 
 def _empty(source: Source) -> StreamError:

@@ -51,7 +51,7 @@ def _block(source: str, table: Any, label: Column | None, first: int) -> Block:
     features = [name for at, name in enumerate(columns) if at != spot]
     if not features:
         raise StreamError(source, "there is no column beside the label")
-    return Block(_dense(source, table, features, blame), names, marks, blame)
+    return Block(_dense(source, table, features, blame), names, marks, blame, columns=tuple(features))
 
 
 def _labels(column: Any, name: str, blame: Blame) -> NDArray[Any]:

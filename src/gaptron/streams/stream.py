@@ -30,6 +30,7 @@ class Stream:
     name: str
     prepared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # the features' names as read, where the source has any
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, classes: Iterable[Label] | None = None, name: str = "arrays") -> Self:
@@ -72,6 +73,7 @@ class Chunks:
     n_rounds: int | None = None  # None: not known before the end
     prepared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # the features' names as read, where the file was looked through before
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.read()
@@ -110,6 +112,7 @@ def settled(block: Block, classes: Iterable[Label] | None, n_features: int | Non
         "classes": named,
         "name": name,
         "prepared": relabelled(named),
+        "columns": block.columns,
     }
 
 

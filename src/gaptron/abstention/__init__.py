@@ -1,0 +1,15 @@
+"""THE COUNCIL: experts advise, the learner follows their vote or abstains."""
+
+from gaptron.abstention.abstainer import Abstainer, AbstainerBound, AbstainerDecision
+from gaptron.abstention.experts import experts_from
+from gaptron.abstention.trace import ABSTAIN, AbstainerCurve, AbstainerTrace
+
+__all__ = [
+    "ABSTAIN",
+    "Abstainer",
+    "AbstainerBound",
+    "AbstainerCurve",
+    "AbstainerDecision",
+    "AbstainerTrace",
+    "experts_from",
+]

@@ -1,0 +1,78 @@
+"""Exponential weights over experts, for any step η: the part that the papers of this room share.
+
+An expert is kept by its gap G_i = L_i - min L to the best, not by its loss L_i: gaps of experts that matter stay small
+however long the run, and so does the rounding of everything made from them.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaptron.kernels.jit import jit
+from gaptron.types import Vector
+
+ETA, WEIGHT, MIXABILITY, VARIANCE, SAVED, EXPECTED, DEAREST = range(7)
+
+
+class Experts(NamedTuple):
+    """What is remembered of d experts and of the run."""
+
+    gaps: Vector  # G, d
+    weights: Vector  # exp(-ηG), not divided by their sum
+    losses: Vector  # L, d
+    totals: Vector  # η, Σ weights, Δ = Σ(h - m)₊, V = Σv, Σ(h - expected loss), Σ expected loss, the dearest cost
+
+
+def init(n_experts: int, eta: float) -> Experts:
+    """Before the first round: nobody has lost anything."""
+    totals = np.zeros(7)
+    totals[ETA], totals[WEIGHT] = eta, n_experts
+    return Experts(np.zeros(n_experts), np.ones(n_experts), np.zeros(n_experts), totals)
+
+
+@jit
+def weigh(G: Vector, eta: float, w: Vector) -> float:
+    """Fill w with exp(-ηG), and return its sum. At η = ∞ the leaders share alike."""
+    total = 0.0
+    for i in range(G.shape[0]):
+        if eta == math.inf:
+            w[i] = 1.0 if G[i] == 0.0 else 0.0
+        else:
+            w[i] = math.exp(-eta * G[i])
+        total += w[i]
+    return total
+
+
+@jit
+def vote(experts: Experts, x: Vector) -> tuple[float, float]:
+    """ŷ = ⟨p̂, x⟩, and v = ¼ Σ p̂_i (x_i - ŷ)², the variance of the experts' losses whatever the label."""
+    w, total = experts.weights, experts.totals[WEIGHT]
+    mean = 0.0
+    for i in range(x.shape[0]):
+        mean += w[i] * x[i]
+    mean = min(1.0, max(-1.0, mean / total))
+    square = 0.0
+    for i in range(x.shape[0]):
+        square += w[i] * (x[i] - mean) ** 2
+    return mean, 0.25 * square / total
+
+
+@jit
+def absorb(experts: Experts, x: Vector, y: float) -> float:
+    """Charge every expert ½(1 - y x_i), weigh them again at the same η, and return the round's mix loss.
+
+    The mix loss is M(L + ℓ) - M(L) with M(L) = min L - (1/η) ln Σ exp(-ηG), so it also fits answers that come late.
+    """
+    G, totals = experts.gaps, experts.totals
+    eta, before = totals[ETA], totals[WEIGHT]
+    least = math.inf
+    for i in range(x.shape[0]):
+        loss = 0.5 * (1.0 - y * x[i])
+        experts.losses[i] += loss
+        G[i] += loss
+        least = min(least, G[i])
+    for i in range(x.shape[0]):
+        G[i] -= least
+    totals[WEIGHT] = weigh(G, eta, experts.weights)
+    return least if eta == math.inf else least - math.log(totals[WEIGHT] / before) / eta

@@ -1,0 +1,323 @@
+"""`gaptron abstain`: follow experts whose predictions are in a file, abstain where they disagree, say what happened."""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gaptron.errors import NoBoundError, SettingError, StreamError
+
+if TYPE_CHECKING:
+    from gaptron.abstention import Abstainer, AbstainerTrace
+    from gaptron.streams import Chunks, Stream
+    from gaptron.types import Matrix, Vector
+
+DATA, LEARN, SHOW = "Reading the file", "Learning", "Output"
+USUAL = "cost"  # what a column of costs is called
+SHOWN, NOTABLE = 5, 0.0005  # how many experts the summary names, and from what weight
+
+
+def abstain(
+    file: Annotated[str, typer.Argument(help="A table of expert predictions and labels; - for standard input.")],
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", help="adahedge or exponential-weights.", rich_help_panel=LEARN)
+    ] = "adahedge",
+    cost: Annotated[
+        float | None, typer.Option(help="What abstaining costs, if always the same.", rich_help_panel=LEARN)
+    ] = None,
+    late: Annotated[
+        bool, typer.Option("--late", help="Costs are told with the label, not before.", rich_help_panel=LEARN)
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="For the draws.", rich_help_panel=LEARN)] = 0,
+    format_: Annotated[
+        str, typer.Option("--format", help="csv, tsv, parquet or npz; else by extension.", rich_help_panel=DATA)
+    ] = "",
+    label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
+    classes: Annotated[
+        str, typer.Option(help="The two labels, that of +1 last; write --classes=a,b.", rich_help_panel=DATA)
+    ] = "-1,1",
+    cost_column: Annotated[
+        str, typer.Option(help="The costs' column, by name, or by number without the label.", rich_help_panel=DATA)
+    ] = "",
+    chunk: Annotated[
+        int | None, typer.Option(min=1, help="Read this many rounds at a time, never all.", rich_help_panel=DATA)
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write every round to this file (.csv or .parquet).", rich_help_panel=SHOW)
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=SHOW)] = False,
+) -> None:
+    """Predict -1 or +1 from the advice of experts, or abstain at a cost; close with the loss and what theory promised.
+
+    The file has a row a round: a column for each expert with numbers in [-1, 1], the label, and perhaps the cost.
+
+    gaptron abstain advice.csv --cost 0.2
+
+    gaptron abstain advice.parquet --label truth --cost-column price --trace rounds.csv
+    """
+    from gaptron.abstention import Abstainer  # noqa: PLC0415
+    from gaptron.streams import open_stream  # noqa: PLC0415
+
+    if file == "-" and chunk is not None:
+        raise SettingError("standard input is read at once: leave out --chunk, or save it to a file")
+    names = [word.strip() for word in classes.split(",")]
+    if len(names) != 2:
+        raise SettingError(f"--classes={classes} must name two labels, that of -1 and that of +1")
+    source = open_stream(
+        file,
+        format=format_ or ("csv" if file == "-" else None),
+        label=int(label) if label.isdigit() else label or None,
+        classes=names,
+        chunk=chunk,
+    )
+    table = _table(source, cost_column, cost, algorithm)
+    options: dict[str, Any] = {"algorithm": algorithm, "cost": cost, "seed": seed}
+    abstainer = Abstainer(len(table.experts), **options)
+    scout = Abstainer(len(table.experts), **options)
+    sums, whole = _run(abstainer, scout, table, not late, trace)
+    said = _account(abstainer, table, sums, whole, late)
+    if json_:
+        typer.echo(json.dumps(said, ensure_ascii=False))
+    else:
+        _summary(said)
+
+
+# --- the file -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Table:
+    """A stream read as advice: which columns are experts, and which is the cost."""
+
+    source: "Stream | Chunks"
+    experts: list[str]
+    at: list[int]  # the experts' columns
+    cost: int | None  # the costs' column
+    constant: float | None
+
+    def pieces(self) -> Iterator[tuple["Matrix", Any, Any]]:
+        """Predictions, labels and costs, as they come."""
+        import numpy as np  # noqa: PLC0415
+
+        from gaptron.streams import Stream  # noqa: PLC0415
+
+        done = 0
+        for X, codes in [(self.source.X, self.source.y)] if isinstance(self.source, Stream) else self.source:
+            rows = X.toarray() if hasattr(X, "toarray") else X
+            costs = self.constant if self.cost is None else rows[:, self.cost]
+            advice = rows if self.cost is None else rows[:, self.at]
+            self._check(advice, costs, done)
+            yield advice, np.where(codes == 1, 1, -1), costs
+            done += len(codes)
+
+    def _check(self, advice: "Matrix", costs: Any, done: int) -> None:
+        """As the abstainer will, but here an error can name the row of the file and the column."""
+        import numpy as np  # noqa: PLC0415
+
+        bad = np.argwhere(np.abs(advice) > 1.0)
+        if bad.size:
+            t, i = bad[0]
+            problem = f"row {done + t + 1}: {self.experts[i]} is {advice[t, i]:g}, and advice must be in [-1, 1]"
+            raise StreamError(self.source.name, problem)
+        if self.cost is not None and costs.min() < 0.0:
+            t = int(np.argmax(costs < 0.0))
+            raise StreamError(self.source.name, f"row {done + t + 1}: cost {costs[t]:g} is negative")
+
+
+def _table(source: "Stream | Chunks", asked: str, cost: float | None, algorithm: str) -> _Table:
+    columns = list(source.columns) or [f"expert {at}" for at in range(source.n_features)]
+    at = _cost_at(source, asked)
+    if at is None and cost is None:
+        raise SettingError("what does abstaining cost? Say --cost 0.2, or name a column with --cost-column")
+    if at is not None and cost is not None and algorithm == "adahedge":
+        raise SettingError(f"the file says what abstaining costs, in its column {columns[at]}: leave out --cost")
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise StreamError(source.name, f"two columns are called {twice}")
+    experts = [i for i in range(source.n_features) if i != at]
+    if not experts:
+        raise StreamError(source.name, "there is no expert: no column beside label and cost")
+    return _Table(source, [columns[i] for i in experts], experts, at, cost)
+
+
+def _cost_at(source: "Stream | Chunks", asked: str) -> int | None:
+    if not asked:
+        return next((at for at, name in enumerate(source.columns) if name.lower() == USUAL), None)
+    if asked in source.columns:
+        return source.columns.index(asked)
+    if asked.isdigit() and int(asked) < source.n_features:
+        return int(asked)
+    known = ", ".join(source.columns) or f"the {source.n_features} beside the label, 0 to {source.n_features - 1}"
+    raise StreamError(source.name, f"--cost-column {asked} is none of the columns {known}")
+
+
+# --- the run ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Sums:
+    """Sums over traces, in memory that does not grow with the rounds."""
+
+    rounds: int = 0
+    loss: float = 0.0
+    mistakes: int = 0
+    abstentions: int = 0
+    dear: int = 0  # rounds that cost more than ½
+    least: float = float("inf")
+    most: float = 0.0
+    seconds: float = 0.0
+
+
+def _run(
+    abstainer: "Abstainer", scout: "Abstainer", table: _Table, known: bool, path: Path | None
+) -> tuple[_Sums, "AbstainerTrace | None"]:
+    """Play it all. Returns sums, and the trace when the stream is in memory."""
+    import numpy as np  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    from gaptron.streams import Stream  # noqa: PLC0415
+
+    sums, part = _Sums(), None
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with (
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
+        _writer(path) as write,
+    ):
+        task = bar.add_task("compiling", total=table.source.n_rounds)
+        for advice, labels, costs in table.pieces():
+            if not sums.rounds:
+                scout.play(advice[:1], labels[:1], 0.0)  # so that compiling is not counted
+                bar.update(task, description="playing")
+            start = time.perf_counter()
+            part = abstainer.play(advice, labels, costs, known=known, progress=lambda n: bar.advance(task, n))
+            sums.seconds += time.perf_counter() - start
+            sums.rounds += part.rounds
+            sums.loss += part.loss
+            sums.mistakes += part.mistakes
+            sums.abstentions += part.abstentions
+            sums.dear += int(np.count_nonzero(np.broadcast_to(costs, part.rounds) > 0.5))
+            sums.least = min(sums.least, float(np.min(costs)))
+            sums.most = max(sums.most, float(np.max(costs)))
+            write(part)
+    return sums, part if isinstance(table.source, Stream) else None
+
+
+@contextlib.contextmanager
+def _writer(path: Path | None) -> Iterator[Any]:
+    """A function that appends a trace's rounds to the file."""
+    if path is None:
+        yield lambda trace: None
+        return
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import csv, parquet  # noqa: PLC0415
+
+    kinds = {".csv": csv.CSVWriter, ".parquet": parquet.ParquetWriter}
+    if path.suffix.lower() not in kinds:
+        raise SettingError(f"--trace {path}: the name must end in {' or '.join(kinds)}")
+    whole, real = pa.int64(), pa.float64()
+    schema = pa.schema(
+        [("prediction", whole), ("vote", real), ("label", whole), ("cost", real), ("expected_loss", real)]
+    )
+
+    def rows(trace: "AbstainerTrace") -> Any:
+        parts = (trace.predictions, trace.votes, trace.labels, trace.costs, trace.expected_losses)
+        return pa.table(dict(zip(schema.names, parts, strict=True)), schema=schema)
+
+    try:
+        with kinds[path.suffix.lower()](str(path), schema) as file:
+            yield lambda trace: file.write_table(rows(trace))
+    except OSError as problem:
+        raise SettingError(f"cannot write the trace: {problem}") from None
+
+
+# --- what is said -------------------------------------------------------------------------------------------
+
+
+def _account(
+    abstainer: "Abstainer", table: _Table, sums: _Sums, trace: "AbstainerTrace | None", late: bool
+) -> dict[str, Any]:
+    """Everything the summary says, as one object."""
+    losses: Vector = abstainer.expert_losses
+    best = int(losses.argmin())
+    said: dict[str, Any] = {
+        "file": table.source.name,
+        "notes": list(table.source.notes),
+        "algorithm": abstainer.algorithm,
+        "experts": table.experts,
+        "cost": [sums.least, sums.most],
+        "late": late,
+        "dear_rounds": sums.dear,
+        "rounds": sums.rounds,
+        "loss": sums.loss,
+        "expected_loss": abstainer.expected_loss,
+        "mistakes": sums.mistakes,
+        "abstentions": sums.abstentions,
+        "best_expert": table.experts[best],
+        "expert_losses": dict(zip(table.experts, losses.tolist(), strict=True)),
+        "weights": dict(zip(table.experts, abstainer.weights.tolist(), strict=True)),
+        "regret": abstainer.expected_loss - float(losses[best]),
+        "certificate": abstainer.certificate,
+        "bound": None,
+        "why_no_bound": None,
+        "rounds_per_second": sums.rounds / sums.seconds if sums.seconds else None,
+    }
+    try:
+        bound = abstainer.bound(trace)
+    except NoBoundError as reason:
+        said["why_no_bound"] = str(reason)
+    else:
+        said["bound"] = {
+            "value": bound.value,
+            "regret": bound.regret,
+            "used": abstainer.expected_loss / bound.value if bound.value else None,
+            "theorem": bound.theorem,
+        }
+    return said
+
+
+def _summary(said: dict[str, Any]) -> None:
+    T = said["rounds"]
+
+    def line(name: str, number: float, remark: str = "", digits: int = 0) -> None:
+        typer.echo(f"{name:<27}{number:>14,.{digits}f}  {number / T:>8.2%}  {remark}".rstrip())
+
+    typer.echo(f"{said['file']}: {T:,} rounds, {len(said['experts'])} experts")
+    for remark in said["notes"]:
+        typer.echo(f"  {remark}")
+    least, most = said["cost"]
+    price = f"{most:g}" if least == most else f"{least:.4g} to {most:.4g}"
+    typer.echo(f"{said['algorithm']}, abstaining costs {price}")
+    if said["dear_rounds"]:
+        coin = (
+            "told too late for the coin that is cheaper" if said["late"] else "a fair coin, which is cheaper, stood in"
+        )
+        typer.echo(f"  above ½ in {said['dear_rounds']:,} rounds: {coin}")
+    typer.echo()
+    line("mistakes", said["mistakes"], f"{said['mistakes'] / max(1, T - said['abstentions']):.2%} of the answers given")
+    line("abstentions", said["abstentions"])
+    line("loss", said["loss"], "mistakes and costs", 1)
+    line("expected loss", said["expected_loss"], "exact: free of the luck of the draws", 1)
+    line("loss of the best expert", min(said["expert_losses"].values()), said["best_expert"], 1)
+    line("regret", said["regret"], "expected loss above the best expert's", 1)
+    line("  proved by this run", said["certificate"], "certificate, against every expert", 1)
+    bound = said["bound"]
+    if bound is None:
+        typer.echo(f"bound: none; {said['why_no_bound']}")
+    else:
+        line("  proved by the theorem", bound["regret"], bound["theorem"], 1)
+        line("bound on expected loss", bound["value"], f"{bound['used'] or 0.0:.1%} of it used", 1)
+    ranked = sorted(said["weights"].items(), key=lambda pair: -pair[1])
+    heavy = [f"{name} {weight:.1%}" for name, weight in ranked[:SHOWN] if weight >= min(NOTABLE, ranked[0][1])]
+    others = (
+        f", others {1.0 - sum(weight for _, weight in ranked[: len(heavy)]):.1%}" if len(ranked) > len(heavy) else ""
+    )
+    typer.echo(f"weights: {', '.join(heavy)}{others}")
+    if said["rounds_per_second"]:
+        typer.echo(f"speed: {said['rounds_per_second']:,.0f} rounds/s")
