@@ -140,12 +140,15 @@ def test_two_labels_of_the_stated_probabilities():
         assert shares[:2] == pytest.approx([0.52, 0.32], abs=0.03) and shares[2:] == pytest.approx(0.02, abs=0.01)
 
 
-def test_no_linear_rule_beats_chance_on_xor():
+def test_xor_hides_its_labels_from_every_single_score():
     stream = xor(20_000, seed=5)
     rows = np.column_stack([stream.X, np.ones(20_000)])
     fitted = np.linalg.lstsq(rows, np.eye(4)[stream.y], rcond=None)[0]
     assert np.abs(fitted[:-1]).max() < 0.02
     assert ((rows @ fitted).argmax(axis=1) == stream.y).mean() < 0.3
+    first, second = (np.stack([stream.X[:, i] + stream.X[:, i + 1], np.ones(20_000)]) for i in (0, 2))
+    best = (first[:, None] + second[None]).reshape(4, -1).argmax(axis=0)
+    assert (best == stream.y).mean() == pytest.approx(9 / 16, abs=0.02)
 
 
 @pytest.mark.parametrize(
