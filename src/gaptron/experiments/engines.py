@@ -1,0 +1,173 @@
+"""Engines: the same tasks in this process, in many, or on a Dask cluster. Each yields a record a task, in any order.
+
+Nobody but the caller writes results down, so an engine may be stopped at any time.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import cache
+from typing import Any, NamedTuple
+
+from gaptron.errors import SettingError
+from gaptron.experiments.record import Record
+from gaptron.experiments.run import run
+from gaptron.experiments.shelf import Arrays, Shelved
+from gaptron.experiments.task import Task
+
+DIED = "the process that ran it died: killed from outside, or out of memory"
+
+
+class Job(NamedTuple):
+    """A task and where its stream lies."""
+
+    task: Task
+    shelved: Shelved
+    made_by: str
+
+    def died(self) -> Record:
+        """The record of a job whose worker did not live to tell."""
+        return self.task.failed(self.shelved.data, "WorkerDied", DIED)
+
+
+Records = Generator[Record, None, None]
+Engine = Callable[[Iterable[Job]], Records]
+
+
+def serial(jobs: Iterable[Job]) -> Records:
+    """One after the other, here."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    for job in jobs:
+        with threadpool_limits(1):  # as in a worker: more threads add in another order, and the last digits differ
+            record = run(*job)
+        yield record
+
+
+# --- many processes on this machine -----------------------------------------------------------------------------
+
+
+def processes(jobs: Iterable[Job], n: int) -> Records:
+    """In n processes that map the streams' files. When one dies, what was under way is tried again, each job alone."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool  # noqa: PLC0415
+
+    waiting = deque(jobs)
+    while waiting:
+        pool, running, broken = _pool(n), dict[Future[Record], Job](), False
+        try:
+            while (waiting or running) and not broken:
+                try:
+                    while waiting and len(running) < 2 * n:  # one under way and one at hand for each
+                        running[pool.submit(_work, waiting[0])] = waiting[0]
+                        waiting.popleft()
+                except BrokenProcessPool:
+                    broken = True
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    try:
+                        record = done.result()
+                    except BrokenProcessPool:
+                        broken = True
+                    else:
+                        del running[done]
+                        yield record
+        finally:
+            pool.shutdown(wait=False, kill_workers=True)
+        for job in running.values():
+            yield _alone(job)
+
+
+def _alone(job: Job) -> Record:
+    """A job in a process of its own, so that if that dies too, it is clear whose doing it was."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool  # noqa: PLC0415
+
+    pool = _pool(1)
+    try:
+        record: Record = pool.submit(_work, job).result()
+        return record
+    except BrokenProcessPool:
+        return job.died()
+    finally:
+        pool.shutdown(wait=False, kill_workers=True)
+
+
+def _pool(n: int) -> Any:
+    from joblib.externals.loky.process_executor import ProcessPoolExecutor  # noqa: PLC0415
+
+    return ProcessPoolExecutor(n, initializer=_begin, initargs=(os.getpid(),))
+
+
+def _begin(parent: int) -> None:
+    """In a new worker: Ctrl-C is the parent's to hear, and whom it leaves behind goes too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _work(job: Job, arrays: Arrays | None = None) -> Record:
+    _one_thread()
+    return run(*job, arrays)
+
+
+@cache
+def _one_thread() -> None:
+    """Linear algebra in one thread for the rest of this process's life: so many processes are threads enough."""
+    import scipy.optimize  # noqa: F401, PLC0415 - the libraries must be there to be told
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    threadpool_limits(1)
+
+
+# --- Dask -----------------------------------------------------------------------------------------------------------
+
+
+def dask(jobs: Iterable[Job], address: str) -> Records:
+    """On the cluster at this address. A stream is mapped where its file is seen, else sent to each worker once."""
+    try:
+        from distributed import Client, as_completed  # noqa: PLC0415
+    except ImportError:
+        raise SettingError("--engine dask needs Dask: pip install 'gaptron[dask]'") from None
+    try:
+        client = Client(address, timeout="10s", set_as_default=False)
+        client.wait_for_workers(1, timeout=30)
+    except (OSError, TimeoutError, ValueError) as problem:
+        raise SettingError(f"no Dask scheduler with workers answers at {address} ({problem})") from None
+    waiting, last = list(jobs), False
+    futures: dict[Any, Job] = {}
+    with client:
+        try:
+            while waiting:
+                held = _sent(client, waiting)
+                futures = {client.submit(_work, job, held[job.shelved.data], pure=False): job for job in waiting}
+                waiting = []
+                for future in as_completed(list(futures)):
+                    job = futures.pop(future)
+                    if future.status == "finished":
+                        yield future.result()
+                    elif last or future.status == "error":  # Dask itself has tried several workers
+                        yield job.died()
+                    else:  # cancelled or lost, with a worker that alone held its stream
+                        waiting.append(job)
+                last = True
+        finally:
+            client.cancel(list(futures))
+
+
+def _sent(client: Any, jobs: list[Job]) -> dict[str, Any]:
+    """For each stream: None if every worker sees its files, else its arrays, in the memory of all workers."""
+    held: dict[str, Any] = {}
+    for shelved in {job.shelved.data: job.shelved for job in jobs}.values():
+        seen = client.run(os.path.isdir, shelved.place)
+        if seen and all(seen.values()):
+            held[shelved.data] = None
+        else:
+            held[shelved.data] = client.scatter(dict(shelved.arrays()), broadcast=True, hash=False)
+    return held
