@@ -6,8 +6,10 @@ import typer
 
 from gaptron import __version__
 from gaptron.cli.algorithms import algorithms
+from gaptron.cli.compare import compare
 from gaptron.cli.paper import paper
 from gaptron.cli.play import play
+from gaptron.cli.results import results
 from gaptron.errors import GaptronError
 
 app = typer.Typer(
@@ -18,6 +20,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(play)
+app.command()(compare)
+app.command()(results)
 app.command()(algorithms)
 app.command()(paper)
 

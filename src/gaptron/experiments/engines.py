@@ -161,11 +161,15 @@ def dask(jobs: Iterable[Job], address: str) -> Records:
             client.cancel(list(futures))
 
 
+def _sees(place: str) -> bool:
+    return os.path.isdir(place)
+
+
 def _sent(client: Any, jobs: list[Job]) -> dict[str, Any]:
     """For each stream: None if every worker sees its files, else its arrays, in the memory of all workers."""
     held: dict[str, Any] = {}
     for shelved in {job.shelved.data: job.shelved for job in jobs}.values():
-        seen = client.run(os.path.isdir, shelved.place)
+        seen = client.run(_sees, shelved.place)
         if seen and all(seen.values()):
             held[shelved.data] = None
         else:

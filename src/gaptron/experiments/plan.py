@@ -78,6 +78,12 @@ class Plan:
     radius: float = 10.0  # D, for those that cannot do without
 
     def __post_init__(self) -> None:
+        for word in self.feedback:
+            as_graph(word, 2)  # raises if it is none
+        if self.bounds not in BOUNDS:
+            raise SettingError(f"unknown bounds {self.bounds!r}; there are: {', '.join(BOUNDS)}")
+        if not self.radius > 0:
+            raise SettingError(f"radius = {self.radius} must be positive")
         titles = [source.title for source in self.streams]
         for title in titles:
             if titles.count(title) > 1:

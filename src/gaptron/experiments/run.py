@@ -40,7 +40,8 @@ def _played(task: Task, shelved: Shelved, arrays: Arrays) -> Record:
     X, y = rows(arrays, shelved.n_features), arrays["y"]
     order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
     learner = _learner(task, shelved)
-    traces, seconds = [], 0.0
+    traces: list[Trace] = []
+    seconds = 0.0
     for Xs, ys in _pieces(X, y, order):
         if not traces:
             _learner(task, shelved).play(Xs[:1], ys[:1])  # so that compiling is not counted
