@@ -1,0 +1,87 @@
+"""Figures with a row an entry: how far behind, how much of the bound, how long."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gaptron.experiments.summary import Entry, Field
+from gaptron.report.compare.looks import Palette, shade, short
+from gaptron.report.compare.palette import INK, PAPER, QUIET
+from gaptron.report.compare.style import WIDTH, blank, log_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def behind(field: Field, colours: Palette) -> "Figure":
+    """How far behind the leader everybody is, over all streams, with intervals over seeds."""
+    rows = [s for s in field.ranking if s.behind is not None]
+    figure, panel = _rows(field, [s.entry for s in rows])
+    for y, standing in enumerate(rows):
+        colour = shade(colours, standing.entry)
+        assert standing.behind is not None
+        half = standing.behind.half or 0.0
+        hollow = {"markerfacecolor": PAPER.light} if standing.entry.tuned else {}
+        line: dict[str, Any] = {"color": colour, "marker": "o", "markersize": 6, "linewidth": 2.2, **hollow}
+        panel.errorbar(100 * standing.behind.mean, y, xerr=100 * half, **line)
+    panel.axvline(0, color=QUIET.light, linewidth=1.0)
+    panel.set_xlabel(
+        "error behind the leader, in points of per cent (95% interval over seeds; hollow: tuned in hindsight)"
+    )
+    return figure
+
+
+def shares(field: Field, colours: Palette) -> "Figure":
+    """The share of its bound each entry used, a dot a stream; hollow where the bound exceeds the rounds."""
+    rows = [entry for entry in _by_rank(field) if any(_bounds(field, entry))]
+    figure, panel = _rows(field, rows)
+    for y, entry in enumerate(rows):
+        for mistakes, bound, rounds in _bounds(field, entry):
+            colour = shade(colours, entry)
+            face = PAPER.light if bound >= rounds else colour
+            panel.plot(mistakes / bound, y, "o", color=colour, markerfacecolor=face, markersize=6, alpha=0.85)
+    panel.set_xscale("log")
+    log_axis(panel.xaxis, percent=True)
+    panel.axvline(1, color=INK.light, linewidth=1.4)
+    panel.set_xlabel(
+        "expected mistakes / bound, a dot a stream (line: all of it used; hollow: the bound exceeds the rounds)"
+    )
+    return figure
+
+
+def _bounds(field: Field, entry: Entry) -> list[tuple[float, float, int]]:
+    found = [(field.bound(entry, a), a.rounds) for a in field.arenas if (entry, a) in field.runs]
+    return [(*pair, rounds) for pair, rounds in found if pair is not None and pair[0] > 0 and pair[1] > 0]
+
+
+def times(field: Field, colours: Palette) -> "Figure":
+    """Microseconds a round, a dot a stream, a bar at the median."""
+    timed = {s.entry: s.microseconds for s in field.ranking if s.microseconds is not None and not s.entry.tuned}
+    rows = sorted(timed, key=lambda entry: timed[entry] or 0.0)
+    figure, panel = _rows(field, rows)
+    for y, entry in enumerate(rows):
+        found = [field.microseconds(entry, a) for a in field.arenas if (entry, a) in field.runs]
+        colour = shade(colours, entry)
+        panel.plot(
+            [t for t in found if t], [y] * len([t for t in found if t]), "o", color=colour, alpha=0.6, markersize=5
+        )
+        panel.plot([timed[entry]] * 2, [y - 0.32, y + 0.32], color=colour, linewidth=2.4)
+    panel.set_xscale("log")
+    log_axis(panel.xaxis)
+    panel.set_xlabel("microseconds a round, a dot a stream, a bar at the median")
+    return figure
+
+
+def _by_rank(field: Field) -> list[Entry]:
+    return [standing.entry for standing in field.ranking]
+
+
+def _rows(field: Field, entries: Sequence[Entry]) -> tuple["Figure", "Axes"]:
+    figure = blank(WIDTH, 0.9 + 0.27 * max(2, len(entries)))
+    panel = figure.add_subplot()
+    panel.set_yticks(range(len(entries)), [short(field.names[entry], 44) for entry in entries])
+    panel.set_ylim(len(entries) - 0.4, -0.6)
+    panel.tick_params(axis="y", length=0, labelcolor=INK.light)
+    panel.spines["left"].set_visible(False)
+    panel.grid(True, axis="both")
+    return figure, panel
