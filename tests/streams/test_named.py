@@ -86,11 +86,11 @@ def test_a_name_of_the_data_directory(tmp_path, monkeypatch):
 
 def test_without_a_data_directory_the_error_says_how_to_name_it(tmp_path, monkeypatch):
     monkeypatch.delenv("GAPTRON_DATA", raising=False)
-    with pytest.raises(StreamError, match="covtype: there is no such file.*needs GAPTRON_DATA set to its folder"):
+    with pytest.raises(StreamError, match=r"covtype: there is no such file.*needs GAPTRON_DATA set to its folder"):
         open_stream("covtype")
     monkeypatch.setenv("GAPTRON_DATA", str(tmp_path))
-    with pytest.raises(StreamError, match="META.json.*GAPTRON_DATA"):
+    with pytest.raises(StreamError, match=r"META.json.*GAPTRON_DATA"):
         open_stream("covtype")
     (tmp_path / "META.json").write_text('{"covtype": 3}')
-    with pytest.raises(StreamError, match="META.json.*GAPTRON_DATA"):
+    with pytest.raises(StreamError, match=r"META.json.*GAPTRON_DATA"):
         open_stream("covtype")

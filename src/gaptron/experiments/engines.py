@@ -75,29 +75,38 @@ def processes(jobs: Iterable[Job], n: int) -> Records:
                         del running[done]
                         yield record
         finally:
-            pool.shutdown(wait=False, kill_workers=True)
-        for job in running.values():
-            yield _alone(job)
+            _stop(pool, at_once=bool(running))
+        yield from _one_by_one(list(running.values()))
 
 
-def _alone(job: Job) -> Record:
-    """A job in a process of its own, so that if that dies too, it is clear whose doing it was."""
+def _one_by_one(jobs: list[Job]) -> Records:
+    """Jobs in one process, one at a time: if it dies, it is clear whose doing it was."""
     from joblib.externals.loky.process_executor import BrokenProcessPool  # noqa: PLC0415
 
-    pool = _pool(1)
-    try:
-        record: Record = pool.submit(_work, job).result()
-        return record
-    except BrokenProcessPool:
-        return job.died()
-    finally:
-        pool.shutdown(wait=False, kill_workers=True)
+    waiting = deque(jobs)
+    while waiting:
+        pool = _pool(1)
+        try:
+            while waiting:
+                job = waiting.popleft()
+                yield pool.submit(_work, job).result()
+        except BrokenProcessPool:
+            yield job.died()
+        finally:
+            _stop(pool, at_once=True)
 
 
 def _pool(n: int) -> Any:
     from joblib.externals.loky.process_executor import ProcessPoolExecutor  # noqa: PLC0415
 
     return ProcessPoolExecutor(n, initializer=_begin, initargs=(os.getpid(),))
+
+
+def _stop(pool: Any, at_once: bool) -> None:
+    """End the workers. The pool's own way to do so at once can leave a traceback behind, so they are ended here."""
+    for process in list((pool._processes or {}).values()) if at_once else ():
+        process.terminate()
+    pool.shutdown(wait=True)
 
 
 def _begin(parent: int) -> None:
