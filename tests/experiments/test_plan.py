@@ -155,6 +155,12 @@ def test_graph_feedback_is_for_those_who_know_graphs():
     assert Feedback.GRAPH in load("gappletron").CARD.feedback
 
 
+def test_a_stream_may_be_for_some_feedback_only():
+    streams = 'streams = ["iris", { data = "wine", feedback = "bandit" }]\n'
+    plan = parse(streams + 'algorithms = ["gaptron"]\nseeds = 1', "p")
+    assert [[task.feedback for task in plan.tasks(s)] for s in plan.streams] == [["full", "bandit"], ["bandit"]]
+
+
 def test_the_default_plan_is_what_it_says():
     plan = default_plan()
     assert len(plan.seeds) == 5 and plan.feedback == ("full", "bandit")

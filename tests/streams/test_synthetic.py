@@ -109,3 +109,13 @@ def test_a_file_may_have_the_name_of_a_stream(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "synsep").write_text("0 1:1\n1 2:1\n")
     assert open_stream("./synsep", format="svmlight").n_rounds == 2
+
+
+@pytest.mark.parametrize("make", [synsep, synnonsep])
+def test_as_many_topics_as_one_likes(make):
+    stream = make(500, topics=20)
+    assert stream.n_classes == 20 and set(stream.y) == set(range(20))
+    same = open_stream(f"{stream.name}:rounds=500,topics=20")
+    assert (same.X != stream.X).nnz == 0 and (same.y == stream.y).all()
+    with pytest.raises(InputError, match="at least two topics"):
+        make(500, topics=1)

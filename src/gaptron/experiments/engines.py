@@ -157,7 +157,7 @@ def dask(jobs: Iterable[Job], address: str) -> Records:
                 held = _sent(client, waiting)
                 futures = {client.submit(_work, job, held[job.shelved.data], pure=False): job for job in waiting}
                 waiting = []
-                for future in as_completed(list(futures)):
+                for future in as_completed(list(futures), loop=client.loop):
                     job = futures.pop(future)
                     if future.status == "finished":
                         yield future.result()

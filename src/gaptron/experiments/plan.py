@@ -27,6 +27,7 @@ class Source:
     reading: Mapping[str, Any] = field(default_factory=dict)  # of open_stream
     preparing: Mapping[str, Any] = field(default_factory=dict)  # of prepare
     shuffle: bool = True  # another order for every seed
+    feedback: tuple[str, ...] = ()  # (): all the plan asks for
 
     @property
     def title(self) -> str:
@@ -97,7 +98,8 @@ class Plan:
 
     def tasks(self, source: Source) -> Iterator[Task]:
         """Those of one stream. Algorithms take turns, so that workers that start together compile different ones."""
-        for feedback, at in product(self.feedback, range(len(self.seeds))):
+        wanted = [word for word in self.feedback if not source.feedback or word in source.feedback]
+        for feedback, at in product(wanted, range(len(self.seeds))):
             columns = [self._of(source, entry, feedback, at) for entry in self.algorithms if entry.can(feedback)]
             yield from (task for task in chain(*zip_longest(*columns)) if task is not None)
 

@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 READING = {"format": str, "label": (str, int), "classes": list, "n_features": int}
 PREPARING = {"unit_norm": bool, "constant": bool, "standardize": bool, "log1p": bool, "limit": int}
 PLAN = ("streams", "algorithms", "feedback", "seeds", "grids", "bounds", "radius", "prepare")
-STREAM = ("data", "name", "shuffle", *READING, *PREPARING)
+STREAM = ("data", "name", "feedback", "shuffle", *READING, *PREPARING)
 ALGORITHM = ("name", "loss", "feedback", "settings", "grid")
 PREPARE = ("shuffle", *PREPARING)
 
@@ -80,7 +80,8 @@ class _Reader:
         reading = {word: self.typed(said, word, kind, at) for word, kind in READING.items() if word in said}
         preparing = {word: self.typed(said, word, kind, at) for word, kind in PREPARING.items() if word in said}
         name = self.typed(said, "name", str, at) or ""
-        return Source(data, name, reading, preparing, shuffle is not False)
+        feedback = self.words(said, "feedback", FEEDBACK, at) or ()
+        return Source(data, name, reading, preparing, shuffle is not False, feedback)
 
     def algorithm(self, said: dict[str, Any], at: tuple[Any, ...]) -> Entry:
         self.known(said, ALGORITHM, "an algorithm", at)

@@ -45,7 +45,11 @@ def _shipped(name: str) -> Stream:
     return Stream(X, y, tuple(range(int(y.max()) + 1)), name)
 
 
-_ROUNDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {"rounds": ("n_rounds", int), "seed": ("seed", int)}
+_DOCUMENTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "rounds": ("n_rounds", int),
+    "seed": ("seed", int),
+    "topics": ("topics", int),
+}
 
 NAMED = {
     "breast_cancer": Named(partial(_of_scikit_learn, "breast_cancer"), {}),
@@ -54,8 +58,8 @@ NAMED = {
     "letter": Named(partial(_shipped, "letter"), {}),
     "satimage": Named(partial(_shipped, "satimage"), {}),
     "segment": Named(partial(_shipped, "segment"), {}),
-    "synnonsep": Named(synnonsep, {**_ROUNDS, "noise": ("noise", float)}),
-    "synsep": Named(synsep, _ROUNDS),
+    "synnonsep": Named(synnonsep, {**_DOCUMENTS, "noise": ("noise", float)}),
+    "synsep": Named(synsep, _DOCUMENTS),
     "vowel": Named(partial(_shipped, "vowel"), {}),
     "wine": Named(partial(_of_scikit_learn, "wine"), {}),
 }
