@@ -194,13 +194,16 @@ class Field:
         return Slope(float(np.mean(found)), spread, len(found))
 
     def bound(self, entry: Entry, arena: Arena) -> tuple[float, float] | None:
-        """Mean expected mistakes and mean bound over the seeds; None unless every run has one."""
-        records = self.runs[entry, arena].values()
-        values = [record.bound["value"] for record in records if record.bound]
-        if len(values) < len(records):
+        """Mean expected mistakes and mean bound, over the seeds that have a bound; None if none has."""
+        pairs = [
+            (record.expected_mistakes, record.bound["value"])
+            for record in self.runs[entry, arena].values()
+            if record.bound and record.expected_mistakes is not None
+        ]
+        if not pairs:
             return None
-        expected = [record.expected_mistakes for record in records if record.expected_mistakes is not None]
-        return float(np.mean(expected)), float(np.mean(values))
+        expected, value = np.mean(np.array(pairs, dtype=float), axis=0)
+        return float(expected), float(value)
 
     def microseconds(self, entry: Entry, arena: Arena) -> float | None:
         """Of playing, a round: the median over seeds."""
@@ -355,7 +358,12 @@ def _grid_entry(record: Record) -> tuple[Entry, tuple[Any, ...]]:
 
 
 def _sorted(settings: dict[str, Any]) -> Settings:
-    return tuple(sorted((name, tuple(v) if isinstance(v, list) else v) for name, v in settings.items()))
+    return tuple((name, _frozen(settings[name])) for name in sorted(settings))
+
+
+def _frozen(value: Any) -> Any:
+    """JSON's lists as tuples, which can be compared and looked up."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _entry_order(entry: Entry) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from gaptron.experiments.summary import Arena, Entry, Field, counts
 from gaptron.report.compare.looks import Palette, frame, key, label, leading, legend, look, short
 from gaptron.report.compare.palette import GREY, QUIET
 from gaptron.report.compare.style import log_axis
+from gaptron.report.compare.words import slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,22 +25,27 @@ def curves(field: Field, colours: Palette) -> "Figure":
     figure, panels = frame(len(field.arenas), len(chosen) + bool(others))
     for panel, arena in zip(panels, field.arenas):
         for entry in others:
-            if (entry, arena) in field.runs:
-                rounds, means, _, _ = _band(field, entry, arena)
+            rounds, means, _, _ = _band(field, entry, arena)
+            if len(rounds):
                 panel.plot(rounds, means, color=GREY.light, linewidth=0.9)
-        ends = []
+        ends, drawn = [], bool(panel.lines)
         for entry in reversed(chosen):  # the best on top
-            if (entry, arena) not in field.runs:
-                continue
             rounds, means, low, high = _band(field, entry, arena)
+            if not len(rounds):  # not played, or without a mistake
+                continue
+            drawn = True
             style = look(field, entry, colours)
             panel.fill_between(rounds, low, high, color=style["color"], alpha=0.18, linewidth=0)
             panel.plot(rounds, means, linewidth=1.8, markersize=4.5, markevery=[len(rounds) - 1], **style)
-            slope = field.slope(entry, arena)
-            if slope is not None and means[-1] > 0:
-                ends.append((float(means[-1]), f"{slope.value:.2f}", style["color"]))
-        panel.set(xscale="log", yscale="log")
+            growth = field.slope(entry, arena)
+            if growth is not None:
+                ends.append((float(means[-1]), slope(growth._replace(error=None)), style["color"]))
         panel.set_title(short(field.places[arena]), loc="left")
+        if not drawn:
+            panel.text(0.5, 0.5, "no mistakes", transform=panel.transAxes, color=QUIET.light, ha="center")
+            panel.set(xticks=[], yticks=[])
+            continue
+        panel.set(xscale="log", yscale="log")
         panel.grid(True)
         log_axis(panel.xaxis)
         log_axis(panel.yaxis)
@@ -55,7 +61,7 @@ def curves(field: Field, colours: Palette) -> "Figure":
 
 def _band(field: Field, entry: Entry, arena: Arena) -> tuple[Any, Any, Any, Any]:
     """Rounds, mean mistakes, and the fewest and most of any seed; zero is nowhere on a log axis."""
-    found = [curve for curve in map(counts, field.runs[entry, arena].values()) if curve]
+    found = [curve for curve in map(counts, field.runs.get((entry, arena), {}).values()) if curve]
     if not found:
         return [], [], [], []
     rounds = np.asarray(found[0][0], dtype=float)

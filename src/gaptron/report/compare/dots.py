@@ -33,7 +33,7 @@ def behind(field: Field, colours: Palette) -> "Figure":
 
 def shares(field: Field, colours: Palette) -> "Figure":
     """The share of its bound each entry used, a dot a stream; hollow where the bound exceeds the rounds."""
-    rows = [entry for entry in _by_rank(field) if any(_bounds(field, entry))]
+    rows = bounded(field)
     figure, panel = _rows(field, rows)
     for y, entry in enumerate(rows):
         for mistakes, bound, rounds in _bounds(field, entry):
@@ -47,6 +47,11 @@ def shares(field: Field, colours: Palette) -> "Figure":
         "expected mistakes / bound, a dot a stream (line: all of it used; hollow: the bound exceeds the rounds)"
     )
     return figure
+
+
+def bounded(field: Field) -> list[Entry]:
+    """Those that have a bound to be held against, by rank. A setting chosen in hindsight has none of its own."""
+    return [s.entry for s in field.ranking if not s.entry.tuned and _bounds(field, s.entry)]
 
 
 def _bounds(field: Field, entry: Entry) -> list[tuple[float, float, int]]:
@@ -70,10 +75,6 @@ def times(field: Field, colours: Palette) -> "Figure":
     log_axis(panel.xaxis)
     panel.set_xlabel("microseconds a round, a dot a stream, a bar at the median")
     return figure
-
-
-def _by_rank(field: Field) -> list[Entry]:
-    return [standing.entry for standing in field.ranking]
 
 
 def _rows(field: Field, entries: Sequence[Entry]) -> tuple["Figure", "Axes"]:

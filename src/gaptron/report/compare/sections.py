@@ -12,7 +12,7 @@ from gaptron.report.compare.looks import shade
 from gaptron.report.compare.palette import Colour, palette
 from gaptron.report.compare.parts import Cell, Part, Picture, Section, Table
 from gaptron.report.compare.style import save
-from gaptron.report.compare.words import feedback, headline, percent, points, several, span
+from gaptron.report.compare.words import feedback, percent, points, several, slope, span
 
 
 def sections(found: list[Field], folder: Path) -> list[Section]:
@@ -50,13 +50,14 @@ def sections(found: list[Field], folder: Path) -> list[Section]:
             "bounds",
             "What theory promised",
             "Expected mistakes beside the bound the algorithm's theorem gives on the very stream played, for the best "
-            "comparator in hindsight; means over seeds. A bound at or above the number of rounds says nothing yet.",
+            "comparator in hindsight; means over the seeds for which it was worked out. A bound at or above the "
+            "number of rounds says nothing yet.",
             gallery.bounds,
         ),
         (
             "tuning",
             "Error against the tuning parameter",
-            "Every baseline with a grid, at the published setting of everything else. Level rows are learners that "
+            "Every baseline with a grid, at the published setting of everything else. Level lines are learners that "
             "were not tuned at all.",
             gallery.tuning,
         ),
@@ -97,7 +98,7 @@ class _Gallery(NamedTuple):
         total = len(field.arenas)
         rows = []
         for place, s in enumerate(field.ranking, 1):
-            lacking = f" lacks {several(s.missing, 'run')}" if s.missing else ""
+            lacking = f" (lacks {several(s.missing, 'run')})" if s.missing else ""
             rows.append(
                 [
                     Cell(str(place), place),
@@ -115,7 +116,7 @@ class _Gallery(NamedTuple):
             leader = field.names[field.ranking[0].entry]
             drawing = dots.behind(field, self.colours)
             pictures = [self.hang(f"behind-{_slug(field)}", drawing, f"How far each algorithm is behind {leader}")]
-        words = [headline(field)]
+        words = []
         if all(s.behind is None or s.behind.half is None for s in field.ranking):
             words.append("There is one seed, or none that all streams share, so there are no intervals.")
         return Part(feedback(field.feedback), words, pictures, [Table("Ranking over all streams", head, rows)])
@@ -139,7 +140,7 @@ class _Gallery(NamedTuple):
         for entry in order:
             runs = field.runs[entry, arena]
             found, gap = field.error(entry, arena), field.difference(entry, order[0], arena)
-            slope = field.slope(entry, arena)
+            growth = field.slope(entry, arena)
             rows.append(
                 [
                     _name(field, entry),
@@ -148,7 +149,7 @@ class _Gallery(NamedTuple):
                     _mean([r.mistakes for r in runs.values()]),
                     _mean([r.expected_mistakes for r in runs.values()], 1),
                     _mean([r.top_mistakes for r in runs.values()]),
-                    Cell("–") if slope is None else Cell(_slope(slope.value, slope.error), slope.value),
+                    Cell("–") if growth is None else Cell(slope(growth), growth.value),
                     _time(field.microseconds(entry, arena)),
                     Cell(_setting(field, entry, arena)),
                     Cell(str(len(runs)), len(runs)),
@@ -177,26 +178,26 @@ class _Gallery(NamedTuple):
             return None
         head = ["stream", "algorithm", "expected mistakes", "bound", "share used", "what it says", "certificate Λ"]
         pictures = []
-        if any(field.bound(entry, arena) for entry, arena in field.runs):
+        if dots.bounded(field):
             drawing = dots.shares(field, self.colours)
             pictures = [self.hang(f"bounds-{_slug(field)}", drawing, "The share of its bound each algorithm used")]
         table = Table("Every algorithm beside its bound", head, rows, quiet=len(rows) > 12)
         return Part(feedback(field.feedback), [], pictures, [table])
 
     def _bound(self, field: Field, entry: Entry, arena: Arena) -> list[Cell]:
-        runs, found = field.runs[entry, arena], field.bound(entry, arena)
-        first = next(iter(runs.values()))
-        levels = [r.certificate["level"] for r in runs.values() if r.certificate and "level" in r.certificate]
+        runs, found = list(field.runs[entry, arena].values()), field.bound(entry, arena)
+        levels = [run.certificate["level"] for run in runs if run.certificate and "level" in run.certificate]
         level = _mean(levels, 1) if levels else Cell("–")
-        start = [Cell(field.places[arena]), _name(field, entry), _mean([r.expected_mistakes for r in runs.values()], 1)]
+        start = [Cell(field.places[arena]), _name(field, entry)]
         if found is None:
-            return [*start, Cell("none"), Cell("–"), Cell(first.bound_reason or "not every run has one"), level]
-        mistakes, bound = found
-        share = mistakes / bound if bound else None
-        theorem = str((first.bound or {}).get("theorem", ""))
+            why = next((run.bound_reason for run in runs if run.bound_reason), "not worked out")
+            mistakes = _mean([run.expected_mistakes for run in runs], 1)
+            return [*start, mistakes, Cell("none"), Cell("–"), Cell(why), level]
+        expected, bound = found
+        theorem = next(str(run.bound.get("theorem", "")) for run in runs if run.bound)
         says = Cell("exceeds the rounds: says nothing yet", None, "quiet") if bound >= arena.rounds else Cell(theorem)
-        used = Cell("–") if share is None else Cell(f"{100 * share:.1f}%", share)
-        return [*start, Cell(f"{bound:,.1f}", bound), used, says, level]
+        used = Cell(f"{expected / bound:.1%}", expected / bound) if bound > 0 else Cell("–")
+        return [*start, Cell(f"{expected:,.1f}", expected), Cell(f"{bound:,.1f}", bound), used, says, level]
 
     def tuning(self, field: Field) -> Part | None:
         drawn = tuning.drawable(field)
@@ -251,10 +252,10 @@ def _verdict(found: Ranks) -> str:
             f"{several(found.streams, 'stream')}: too few for a test. At least {FEWEST} are needed before even "
             "winning on every one of them could be told from luck at 5%."
         )
-    chance = "under 0.0001" if found.p < 1e-4 else f"{found.p:.4f}"
+    chance = "< 0.0001" if found.p < 1e-4 else f"= {found.p:.4f}"
     verdict = "so they are not all equal" if found.p < ALPHA else "so they may all be equal"
     timid = " With so few streams the critical difference is wide." if found.streams < 10 else ""
-    return f"Friedman's test over {found.streams} streams (Iman and Davenport's form): p = {chance}, {verdict}.{timid}"
+    return f"Friedman's test over {found.streams} streams (Iman and Davenport's form): p {chance}, {verdict}.{timid}"
 
 
 def _rank_table(names: list[str], found: Ranks) -> Table:
@@ -299,10 +300,6 @@ def _mean(values: list[Any], digits: int = 0) -> Cell:
 
 def _time(microseconds: float | None) -> Cell:
     return Cell("–") if microseconds is None else Cell(f"{microseconds:.3g}", microseconds)
-
-
-def _slope(value: float, error: float | None) -> str:
-    return f"{value:.2f}" if error is None else f"{value:.2f} ± {error:.2f}"
 
 
 def _slug(field: Field) -> str:

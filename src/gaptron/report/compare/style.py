@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 10.0  # inches, as wide as the page's column
+ZOOM = 1.4  # CSS pixels for a point of the figure
 STYLE = {
     "font.size": 9.5,
     "axes.titlesize": 10,
@@ -91,10 +92,11 @@ def save(figure: "Figure", folder: Path, name: str) -> str:
 
 def inline(svg: str, name: str) -> str:
     """An SVG file as an element: colours that follow the page, ids of its own, no address of anything."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"|(<svg[^>]*?) height="[^"]*"', r"\1\2", svg, count=1)
+    frame = re.search(r'viewBox="(\S+ \S+ (\S+) \S+)"', svg)
+    assert frame is not None
+    _, _, drawn = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S).partition("<svg")
+    drawn = drawn[drawn.index(">") + 1 :]
+    svg = f'<svg viewBox="{frame[1]}" style="max-width: {ZOOM * float(frame[2]):.0f}px">{drawn}'
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     for word, colour in NAMED.items():

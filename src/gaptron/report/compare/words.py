@@ -1,6 +1,6 @@
 """Numbers and findings of a comparison as words, the same on the page and on the terminal."""
 
-from gaptron.experiments.summary import Field, Interval, Standing
+from gaptron.experiments.summary import Field, Interval, Slope, Standing
 
 
 def feedback(word: str) -> str:
@@ -26,6 +26,12 @@ def span(found: Interval) -> str:
     return percent(found.mean) if found.half is None else f"{percent(found.mean)} ± {100 * found.half:.2f}"
 
 
+def slope(found: Slope) -> str:
+    """An exponent with its standard error; never -0.00."""
+    value = f"{round(found.value, 2) + 0.0:.2f}"
+    return value if found.error is None else f"{value} ± {found.error:.2f}"
+
+
 def several(n: int, noun: str) -> str:
     """1 seed, 5 seeds."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
@@ -37,25 +43,27 @@ def headline(field: Field) -> str:
     name, total = field.names[first.entry], len(field.arenas)
     if not rest:
         return f"{name} alone was played: error {percent(first.error)}%."
+    error, everywhere = f"{percent(first.error)}%", " over all streams" if total > 1 else ""
     where = f"on {first.wins} of {several(total, 'stream')}" if total > 1 else f"on {field.places[field.arenas[0]]}"
-    said = [f"{name} makes the fewest mistakes {where}"]
-    if first.wins == 0 or (total == 1 and first.wins == 0):
-        said = [f"{name} has the least error over all streams, though it is first on none of them"]
-    said[0] += f", with an error of {percent(first.error)}%{' over all streams' if total > 1 else ''}; "
-    said[0] += _gap(field, first, rest[0])
+    if first.wins:
+        lead = f"{name} makes the fewest mistakes {where}, with an error of {error}{everywhere}"
+    else:
+        lead = f"{name} has the least error{everywhere}, {error}, though it is first on none of them"
+    rival = next((standing for standing in rest if standing.entry.algorithm != first.entry.algorithm), rest[0])
+    said = f"{lead}; the next, {_gap(field, rival)}"
     if first.entry.tuned:
-        best = next((s for s in rest if not s.entry.tuned), None)
-        said.append(f"The setting of {name} was chosen in hindsight, stream by stream, which flatters it.")
-        if best is not None and best is not rest[0]:
-            said.append(f"The best that chose nothing in hindsight: {_gap(field, first, best)}")
-    return " ".join(said)
+        said += f" The setting of {name} was chosen in hindsight, stream by stream, which flatters it."
+        best = next((standing for standing in rest if not standing.entry.tuned), None)
+        if best is not None and best is not rival:
+            said += f" The best that chose nothing in hindsight, {_gap(field, best)}"
+    return said
 
 
-def _gap(field: Field, first: Standing, other: Standing) -> str:
+def _gap(field: Field, other: Standing) -> str:
     name, gap = field.names[other.entry], other.behind
     if gap is None:
-        return f"the next, {name}, shares no run with it."
-    text = f"the next, {name}, is {points(gap, sign=False)} points behind"
+        return f"{name}, shares no run with it."
+    text = f"{name}, is {points(gap, sign=False)} points behind"
     if gap.half is None:
         return f"{text} (one seed: no interval)."
     sure = f"95%, {several(gap.n, 'seed')}"
