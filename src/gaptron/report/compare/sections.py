@@ -57,8 +57,8 @@ def sections(found: list[Field], folder: Path) -> list[Section]:
         (
             "tuning",
             "Error against the tuning parameter",
-            "Every baseline with a grid, at the published setting of everything else. Level lines are learners that "
-            "were not tuned at all.",
+            "Every baseline with a grid. Where several settings were tried together, the others are at their best for "
+            "each value of the first. Level lines are learners that were not tuned at all.",
             gallery.tuning,
         ),
         (

@@ -60,7 +60,7 @@ def log_axis(axis: Any, percent: bool = False) -> None:
 
     low, high = sorted(axis.get_view_interval())
     decades = math.log10(high / low)
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.2 else (1.0,), numticks=9))
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.2 else (1.0,), numticks=6))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: power(100 * value) + "%" if percent else power(value)))
 

@@ -35,7 +35,7 @@ def grids_over_streams(field: Field, colours: Palette) -> "Figure":
         for other in lines:
             _level(panel, field, other, colours, float(np.mean([field.error(other, a).mean for a in there])))
         panel.set_title(short(_plain(field, entry)), loc="left")
-        panel.set_xlabel(entry.tuned)
+        panel.set_xlabel(_axis(entry))
     _legend(figure, field, lines, colours, [key("one stream", color=GREY.light, linewidth=0.8)])
     label(figure, "", "error, %")
     return figure
@@ -56,7 +56,7 @@ def grid_by_stream(field: Field, entry: Entry, colours: Palette) -> "Figure":
             _level(panel, field, other, colours, field.error(other, arena).mean)
         panel.set_title(short(field.places[arena]), loc="left")
     _legend(figure, field, lines, colours, [])
-    label(figure, entry.tuned, f"error of {_plain(field, entry)}, %")
+    label(figure, _axis(entry), f"error of {_plain(field, entry)}, %")
     return figure
 
 
@@ -141,3 +141,8 @@ def _ink(entry: Entry, colours: Palette) -> str:
 
 def _plain(field: Field, entry: Entry) -> str:
     return field.names[entry].removesuffix(" tuned")
+
+
+def _axis(entry: Entry) -> str:
+    first, *others = entry.tuned.split(",")
+    return f"{first} (with the best {', '.join(others)})" if others else first
