@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gaptron.errors import SettingError
 from gaptron.experiments import engines
 from gaptron.experiments.compare import Watcher, compare
 from gaptron.experiments.engines import processes, serial
@@ -218,9 +219,8 @@ def test_dask_finds_the_same_with_streams_sent_and_with_a_worker_killed(cluster,
     assert len(found) == 10 * len(expected)
 
 
-def test_no_scheduler_is_one_sentence():
+def test_no_scheduler_is_one_sentence(monkeypatch):
     pytest.importorskip("distributed")
-    from gaptron.errors import SettingError  # noqa: PLC0415
-
+    monkeypatch.setattr(engines, "PATIENCE", 0.2)
     with pytest.raises(SettingError, match="no Dask scheduler"):
         list(engines.dask([], "tcp://127.0.0.1:9"))

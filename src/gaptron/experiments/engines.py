@@ -19,6 +19,7 @@ from gaptron.experiments.run import run
 from gaptron.experiments.shelf import Arrays, Shelved
 from gaptron.experiments.task import Task
 
+PATIENCE = 20  # seconds a Dask scheduler and its first worker have to answer
 DIED = "the process that ran it died: killed from outside, or out of memory"
 
 
@@ -145,8 +146,8 @@ def dask(jobs: Iterable[Job], address: str) -> Records:
     except ImportError:
         raise SettingError("--engine dask needs Dask: pip install 'gaptron[dask]'") from None
     try:
-        client = Client(address, timeout="10s", set_as_default=False)
-        client.wait_for_workers(1, timeout=30)
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+        client.wait_for_workers(1, timeout=PATIENCE)
     except (OSError, TimeoutError, ValueError) as problem:
         raise SettingError(f"no Dask scheduler with workers answers at {address} ({problem})") from None
     waiting, last = list(jobs), False
