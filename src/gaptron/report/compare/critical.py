@@ -13,6 +13,8 @@ from gaptron.report.compare.style import WIDTH, blank
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SIDE = 0.7  # room for names at both sides, in lengths of the axis
+
 
 def critical_difference(names: Sequence[str], shades: Sequence[str], found: Ranks) -> "Figure":
     """Average ranks on a line, names at both sides, and bars over those that cannot be told apart."""
@@ -23,14 +25,14 @@ def critical_difference(names: Sequence[str], shades: Sequence[str], found: Rank
     top = 0.55 + 0.22 * len(bars)  # depth of the bars below the axis
     depth = top + 0.30 * left + 0.1
     figure = blank(WIDTH, 0.9 + 0.8 * depth)
-    panel = figure.add_subplot()
+    panel = figure.add_axes((0, 0, 1, 1))
     panel.set_axis_off()
     low, high = 1.0, max(float(n), 2.0)
     span = high - low
-    panel.set_xlim(low - 0.55 * span, high + 0.55 * span)
+    panel.set_xlim(low - SIDE * span, high + SIDE * span)
     panel.set_ylim(depth, -0.95)
     panel.plot([low, high], [0, 0], color=QUIET.light, linewidth=1.2)
-    for tick in range(1, n + 1):
+    for tick in range(1, n + 1, 1 + n // 16):
         panel.plot([tick, tick], [0, -0.1], color=QUIET.light, linewidth=1.0)
         panel.text(tick, -0.18, str(tick), ha="center", va="bottom", color=QUIET.light, fontsize=9)
     panel.plot([low, low + found.critical], [-0.62, -0.62], color=INK.light, linewidth=1.6)
@@ -49,6 +51,6 @@ def critical_difference(names: Sequence[str], shades: Sequence[str], found: Rank
         y, x = top + 0.30 * row, float(found.average[column])
         edge = low - 0.06 * span if on_left else high + 0.06 * span
         panel.plot([x, x, edge], [0, y, y], color=shades[column], linewidth=1.2)
-        text = f"{short(names[column])}  {x:.2f}" if on_left else f"{x:.2f}  {short(names[column])}"
+        text = f"{short(names[column], 26)}  {x:.2f}" if on_left else f"{x:.2f}  {short(names[column], 26)}"
         panel.text(edge + (-0.01 if on_left else 0.01) * span, y, text, ha="right" if on_left else "left", va="center")
     return figure

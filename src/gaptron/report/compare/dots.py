@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LETTER = 0.08  # inches a letter of a name takes, with some to spare
+
 
 def behind(field: Field, colours: Palette) -> "Figure":
     """How far behind the leader everybody is, over all streams, with intervals over seeds."""
@@ -26,7 +28,8 @@ def behind(field: Field, colours: Palette) -> "Figure":
         panel.errorbar(100 * standing.behind.mean, y, xerr=100 * half, **line)
     panel.axvline(0, color=QUIET.light, linewidth=1.0)
     panel.set_xlabel(
-        "error behind the leader, in points of per cent (95% interval over seeds; hollow: tuned in hindsight)"
+        "error behind the leader, in points of per cent (95% interval over seeds; hollow: tuned in hindsight)",
+        loc="right",
     )
     return figure
 
@@ -44,7 +47,8 @@ def shares(field: Field, colours: Palette) -> "Figure":
     log_axis(panel.xaxis, percent=True)
     panel.axvline(1, color=INK.light, linewidth=1.4)
     panel.set_xlabel(
-        "expected mistakes / bound, a dot a stream (line: all of it used; hollow: the bound exceeds the rounds)"
+        "expected mistakes / bound, a dot a stream (line: all of it used; hollow: the bound exceeds the rounds)",
+        loc="right",
     )
     return figure
 
@@ -61,7 +65,8 @@ def _bounds(field: Field, entry: Entry) -> list[tuple[float, float, int]]:
 
 def times(field: Field, colours: Palette) -> "Figure":
     """Microseconds a round, a dot a stream, a bar at the median."""
-    timed = {s.entry: s.microseconds for s in field.ranking if s.microseconds is not None and not s.entry.tuned}
+    alone = [s for s in field.ranking if not (s.entry.tuned and s.entry.bare in field.entries)]  # tuned takes no longer
+    timed = {s.entry: s.microseconds for s in alone if s.microseconds is not None}
     rows = sorted(timed, key=lambda entry: timed[entry] or 0.0)
     figure, panel = _rows(field, rows)
     for y, entry in enumerate(rows):
@@ -73,14 +78,18 @@ def times(field: Field, colours: Palette) -> "Figure":
         panel.plot([timed[entry]] * 2, [y - 0.32, y + 0.32], color=colour, linewidth=2.4)
     panel.set_xscale("log")
     log_axis(panel.xaxis)
-    panel.set_xlabel("microseconds a round, a dot a stream, a bar at the median")
+    panel.set_xlabel("microseconds a round, a dot a stream, a bar at the median", loc="right")
     return figure
 
 
 def _rows(field: Field, entries: Sequence[Entry]) -> tuple["Figure", "Axes"]:
-    figure = blank(WIDTH, 0.9 + 0.27 * max(2, len(entries)))
-    panel = figure.add_subplot()
-    panel.set_yticks(range(len(entries)), [short(field.names[entry], 44) for entry in entries])
+    names = [short(field.names[entry], 44) for entry in entries]
+    left, bottom, top = 0.25 + LETTER * max(map(len, names)), 0.55, 0.1
+    height = 0.27 * max(2, len(entries))
+    tall = bottom + height + top
+    figure = blank(WIDTH, tall)
+    panel = figure.add_axes((left / WIDTH, bottom / tall, 1 - (left + 0.1) / WIDTH, height / tall))
+    panel.set_yticks(range(len(entries)), names)
     panel.set_ylim(len(entries) - 0.4, -0.6)
     panel.tick_params(axis="y", length=0, labelcolor=INK.light)
     panel.spines["left"].set_visible(False)

@@ -49,19 +49,15 @@ def shade(colours: Palette, entry: Entry) -> str:
 
 
 def frame(n: int, keys: int, height: float = 2.1) -> tuple["Figure", list["Axes"]]:
-    """A figure of n panels, three abreast, with room for a legend of so many keys above them.
-
-    Margins are in inches and fixed: panels all alike need no layout engine, which would take most of the time.
-    """
+    """A figure of n panels, three abreast, with room for a legend of so many keys above them."""
     columns = min(n, 3)
     rows = -(-n // columns)
     if n == 1:
         height *= 1.6
     width = WIDTH if columns > 1 else 0.75 * WIDTH
-    top, bottom, between = 0.5 + 0.2 * -(-keys // 3), 0.6, 0.75
+    top, bottom, between = 0.5 + 0.2 * -(-keys // _abreast(width)), 0.6, 0.75
     tall = top + rows * height + (rows - 1) * between + bottom
     figure = blank(width, tall)
-    figure.set_layout_engine("none")
     margins = {"left": 0.75 / width, "right": 1 - 0.5 / width, "top": 1 - top / tall, "bottom": bottom / tall}
     grid = figure.subplots(
         rows, columns, squeeze=False, gridspec_kw={**margins, "wspace": 0.36, "hspace": between / height}
@@ -89,4 +85,16 @@ def key(label: str, **style: Any) -> Any:
 
 def legend(figure: "Figure", handles: list[Any]) -> None:
     """The one legend of a figure, above all panels, where nothing can be under it."""
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=9, handlelength=2.6)
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=_abreast(figure.get_figwidth()),
+        fontsize=9,
+        handlelength=2.6,
+    )
+
+
+def _abreast(width: float) -> int:
+    """How many keys of a legend stand side by side, if every name is as long as `short` lets it be."""
+    return int(width // 3.2)

@@ -62,10 +62,10 @@ def palette(algorithms: Mapping[str, Sequence[str]]) -> dict[str, Colour]:
     for there in algorithms.values():
         for name in there:
             rivals.setdefault(name, set()).update(there)
-    chosen = {name: HOME[name] for name in rivals if name in HOME}
-    for name in rivals:
-        if name in HOME:
-            continue
-        taken = {chosen[rival] for rival in rivals[name] if rival in chosen}
-        chosen[name] = next((colour for colour in SPARE if colour not in taken), GREY)
+    chosen: dict[str, Colour] = {}
+    for name in [*HOME, *(name for name in rivals if name not in HOME)]:
+        taken = {chosen[rival] for rival in rivals.get(name, ()) if rival in chosen}
+        wanted = (HOME[name], *SPARE) if name in HOME else SPARE
+        if name in rivals:
+            chosen[name] = next((colour for colour in wanted if colour not in taken), GREY)
     return chosen
