@@ -245,7 +245,7 @@ def _close(records: list["Record"], output: Path, plan: str, report: bool) -> No
     typer.echo(f"results: {output / FILE}")
     failures = [record for record in records if not record.ok]
     for message, times in Counter(_told(record) for record in failures).most_common():
-        typer.echo(f"gaptron: failed {times} times: {message}", err=True)
+        typer.echo(f"gaptron: {message} ({times} task{'s' if times > 1 else ''})", err=True)
     if failures:
         typer.echo(
             f"gaptron: {len(failures)} of {len(records)} tasks failed; the same command tries them again", err=True
@@ -255,7 +255,9 @@ def _close(records: list["Record"], output: Path, plan: str, report: bool) -> No
 
 def _told(record: "Record") -> str:
     error = record.error or {}
-    return f"{record.stream}, {record.algorithm}: {error.get('type')}: {error.get('message')}"
+    what = f"{error.get('type')}: {error.get('message')}"
+    # Without data the stream itself could not be read, whatever the algorithm.
+    return what if record.data is None else f"{record.stream}, {record.algorithm}: {what}"
 
 
 def _cost(plan: "Plan", output: Path, jobs: int | None) -> None:
