@@ -161,6 +161,15 @@ def test_the_same_records_make_the_same_bytes(tmp_path):
         assert path.read_bytes() == (tmp_path / "b/figures" / path.name).read_bytes()
 
 
+def test_a_new_report_leaves_no_figure_of_the_old_one(tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/mine.svg").write_text("<svg/>")
+    write([record("a", feedback="full"), record("b", feedback="full")], tmp_path)
+    assert (tmp_path / "figures/curves-full.pdf").exists()
+    write([failure("a", feedback="full")], tmp_path)
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["mine.svg"]
+
+
 def test_the_smallest_report_says_what_it_cannot_say(tmp_path):
     text = write([record("a"), record("b", rate=0.2)], tmp_path).read_text(encoding="utf-8")
     assert "one seed: no interval" in text

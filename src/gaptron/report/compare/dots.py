@@ -71,10 +71,9 @@ def times(field: Field, colours: Palette) -> "Figure":
     figure, panel = _rows(field, rows)
     for y, entry in enumerate(rows):
         found = [field.microseconds(entry, a) for a in field.arenas if (entry, a) in field.runs]
+        known = [time for time in found if time is not None]
         colour = shade(colours, entry)
-        panel.plot(
-            [t for t in found if t], [y] * len([t for t in found if t]), "o", color=colour, alpha=0.6, markersize=5
-        )
+        panel.plot(known, [y] * len(known), "o", color=colour, alpha=0.6, markersize=5)
         panel.plot([timed[entry]] * 2, [y - 0.32, y + 0.32], color=colour, linewidth=2.4)
     panel.set_xscale("log")
     log_axis(panel.xaxis)

@@ -1,6 +1,7 @@
 """The page: records become one HTML file that needs nothing else, and figures for a paper."""
 
 import platform
+import re
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,8 @@ from gaptron.report.compare.parts import Cell, Table
 from gaptron.report.compare.sections import sections
 from gaptron.report.compare.style import house_style
 from gaptron.report.compare.words import feedback, headline, several
+
+FOLDED = 20  # failures that are shown without being asked for
 
 
 def write(
@@ -35,6 +38,8 @@ def write(
         raise InputError("there are no records: nothing to report")
     folder = Path(folder)
     found = fields(records)
+    path = folder / "report.html"
+    _forget(path)
     with house_style():
         shown = sections(found, folder / "figures")
     source = resources.files("gaptron.report.compare").joinpath("page.html").read_text(encoding="utf-8")
@@ -53,9 +58,15 @@ def write(
         command=command,
     )
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _forget(page: Path) -> None:
+    """Remove the figures an earlier report names: the new one may have fewer."""
+    if page.exists():
+        for name in re.findall(r'href="figures/([\w-]+\.(?:svg|pdf))"', page.read_text(encoding="utf-8")):
+            (page.parent / "figures" / name).unlink(missing_ok=True)
 
 
 def _scope(found: list[Field], records: list[Record]) -> str:
@@ -80,7 +91,8 @@ def _failures(found: list[Field]) -> Table | None:
             rows.append([*map(Cell, words), Cell(str(r.seed), r.seed), Cell(why)])
     if not rows:
         return None
-    return Table("Failed runs", ["stream", "feedback", "algorithm", "loss", "setting", "seed", "why"], rows)
+    head = ["stream", "feedback", "algorithm", "loss", "setting", "seed", "why"]
+    return Table("Failed runs", head, rows, quiet=len(rows) > FOLDED)
 
 
 def _repeat(found: list[Field], records: list[Record]) -> list[Table]:
