@@ -20,6 +20,7 @@ from gaptron.experiments.record import Record
 from gaptron.experiments.store import read
 from tests.experiments.small import plan, timeless, write
 
+pytestmark = pytest.mark.xdist_group("engines")  # one process makes what they share
 MAIN = "from gaptron.cli import main; main()"
 
 

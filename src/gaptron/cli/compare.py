@@ -204,7 +204,7 @@ def _watched() -> Iterator["Watcher"]:
     from gaptron.experiments.compare import Watcher  # noqa: PLC0415
 
     console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     words = TextColumn("{task.description}")
     failures = 0
     with Progress(*columns, words, console=console, transient=True, disable=not console.is_terminal) as bar:
