@@ -134,7 +134,7 @@ class _Gallery(NamedTuple):
         return Part(feedback(field.feedback), [], [], tables)
 
     def _stream(self, field: Field, arena: Arena) -> Table:
-        exact = "expected mistakes (exact)" if field.feedback == "full" else "expected mistakes (estimate)"
+        exact = "expected (exact)" if field.feedback == "full" else "expected (estimate)"
         order = field.played(arena)
         rows = []
         for entry in order:
@@ -155,7 +155,7 @@ class _Gallery(NamedTuple):
                     Cell(str(len(runs)), len(runs)),
                 ]
             )
-        head = ["algorithm", "error, %", "behind, points", "mistakes", exact, "of the top label", "slope"]
+        head = ["algorithm", "error, %", "behind, points", "mistakes", exact, "mistakes of the top label", "slope"]
         caption = (
             f"{field.places[arena]}: {arena.rounds:,} rounds, {arena.n_classes} classes, {arena.n_features:,} features"
         )
@@ -277,7 +277,7 @@ def _setting(field: Field, entry: Entry, arena: Arena) -> str:
         return said(entry.settings) or "published"
     best = field.grids[entry, arena].best
     if best.published:
-        return "the published one is best"
+        return "the published one"
     return said(tuple(zip(entry.tuned.split(","), best.value, strict=True)))
 
 
