@@ -58,7 +58,7 @@ def processes(jobs: Iterable[Job], n: int) -> Records:
 
     waiting = deque(jobs)
     while waiting:
-        pool, running, broken = _pool(n), dict[Future[Record], Job](), False
+        pool, running, broken = _pool(min(n, len(waiting))), dict[Future[Record], Job](), False
         try:
             while (waiting or running) and not broken:
                 try:
