@@ -60,6 +60,13 @@ def test_what_is_known_is_not_run_again_and_more_seeds_are_added(expected, folde
     assert len(ran) == 10
 
 
+class Sealed(str):
+    """Cannot be packed."""
+
+    def __reduce__(self):
+        raise ValueError("sealed")
+
+
 class Poison(str):
     """Kills the process that unpacks it."""
 
@@ -71,14 +78,15 @@ def test_four_processes_find_the_same_and_a_task_that_kills_its_process_fails_al
     def poisoned(jobs):
         jobs = list(jobs)
         deadly = jobs[0]._replace(task=jobs[0].task._replace(seed=99), made_by=Poison())
-        return processes([*jobs[:-1], deadly, jobs[-1]], n=4)
+        sealed = jobs[0]._replace(task=jobs[0].task._replace(seed=98), made_by=Sealed())
+        return processes([sealed, *jobs[:-1], deadly, jobs[-1]], n=4)
 
     seen = []
     found = compare(plan(folder / "small.npz"), folder / "four", poisoned, Watcher(finished=seen.append))
     assert timeless(found) == expected
-    assert len(seen) == len(expected) + 1
-    (dead,) = [record for record in seen if not record.ok]
-    assert dead.seed == 99 and dead.error["type"] == "WorkerDied"
+    assert len(seen) == len(expected) + 2
+    dead = {record.seed: record.error["type"] for record in seen if not record.ok}
+    assert dead == {98: "PicklingError", 99: "WorkerDied"}
 
 
 def test_a_missing_file_a_late_label_and_a_bad_setting_leave_the_rest_alone(folder, tmp_path):

@@ -34,6 +34,10 @@ class Job(NamedTuple):
         """The record of a job whose worker did not live to tell."""
         return self.task.failed(self.shelved.data, "WorkerDied", DIED)
 
+    def lost(self, problem: BaseException) -> Record:
+        """The record of a job that did not reach its worker, or whose record did not come back."""
+        return self.task.failed(self.shelved.data, type(problem).__name__, str(problem))
+
 
 Records = Generator[Record, None, None]
 Engine = Callable[[Iterable[Job]], Records]
@@ -68,13 +72,12 @@ def processes(jobs: Iterable[Job], n: int) -> Records:
                 except BrokenProcessPool:
                     broken = True
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    try:
-                        record = done.result()
-                    except BrokenProcessPool:
+                    problem = done.exception()
+                    if isinstance(problem, BrokenProcessPool):
                         broken = True
-                    else:
-                        del running[done]
-                        yield record
+                        continue
+                    job = running.pop(done)
+                    yield done.result() if problem is None else job.lost(problem)
         finally:
             _stop(pool, at_once=bool(running))
         yield from _one_by_one(list(running.values()))
@@ -93,6 +96,8 @@ def _one_by_one(jobs: list[Job]) -> Records:
                 yield pool.submit(_work, job).result()
         except BrokenProcessPool:
             yield job.died()
+        except Exception as problem:
+            yield job.lost(problem)
         finally:
             _stop(pool, at_once=True)
 
@@ -162,7 +167,9 @@ def dask(jobs: Iterable[Job], address: str) -> Records:
                     job = futures.pop(future)
                     if future.status == "finished":
                         yield future.result()
-                    elif last or future.status == "error":  # Dask itself has tried several workers
+                    elif future.status == "error":  # KilledWorker: Dask itself has tried several
+                        yield job.lost(future.exception())
+                    elif last:
                         yield job.died()
                     else:  # cancelled or lost, with a worker that alone held its stream
                         waiting.append(job)
