@@ -17,7 +17,7 @@ def test_what_was_added_is_there_again(tmp_path):
     with Store(path) as store:
         assert store.result("k") is None
         store.add(DONE)
-        assert path.read_text() == DONE.to_json() + "\n"  # on the disk before the store is closed
+        assert path.read_text() == DONE.to_json() + "\n"  # before the store is closed
     with Store(path) as store:
         assert store.result("k") == DONE and not store.notes
         store.add(NEXT)

@@ -45,7 +45,7 @@ def write(path: Path, records: Iterable[Record]) -> None:
 
 
 class Store:
-    """A file of results with one writer. A line is on the disk before the next task's is looked at."""
+    """A file of results with one writer, who hands each line to the system at once: a kill loses none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,6 +69,7 @@ class Store:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
+        os.fsync(self._file.fileno())
         self._file.close()
 
     def __iter__(self) -> Iterator[Record]:
@@ -83,7 +84,6 @@ class Store:
         """Append a record."""
         self._file.write(record.to_json().encode() + b"\n")
         self._file.flush()
-        os.fsync(self._file.fileno())
         self._records[record.key] = record
 
     def _mend(self) -> None:
