@@ -1,7 +1,7 @@
 """Pages made from the sources at build time: one per algorithm, their table, the gallery, the reference, the changelog.
 
-The algorithm files and the gallery's examples are parsed, never run, so that building the pages needs no compiler. A new
-file in `algorithms/` or `gallery/` has its page without a change here.
+The algorithm files and the gallery's examples are parsed, never run, so that building the pages needs no compiler. A
+new file in `algorithms/` or `gallery/` has its page without a change here.
 """
 
 import ast
@@ -291,8 +291,9 @@ def gallery_index(found: list[Example]) -> str:
     """The examples' pictures and first words."""
     parts = [
         "# Gallery\n",
-        "Short programs that run as they stand, each with the picture it draws and the numbers it prints. Their data are made on the spot, "
-        "with another seed than the learner's: if both draw from the same numbers, the learner's luck is no longer luck.\n",
+        "Short programs that run as they stand, each with the picture it draws and the numbers it prints. Their data "
+        "are made on the spot, with another seed than the learner's: if both drew the same numbers, the learner could "
+        "look lucky, or cursed, beyond reason.\n",
     ]
     for example in found:
         head = example.words.split("\n\n")[0]

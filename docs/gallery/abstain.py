@@ -1,10 +1,11 @@
 """Ask a person when the models disagree
 
-Three models each see a third of the measurements of a tumour and say how they lean. An `Abstainer` follows their weighted vote or hands the case
-to a person, which costs a tenth of a mistake.
+Three models each see a third of the measurements of a tumour and say how they lean. An `Abstainer` follows their
+weighted vote or hands the case to a person, which costs a tenth of a mistake.
 
-**Look at** the thick line below the best single model's, though which model is best was known to nobody beforehand: where all lean the same way it
-answers, and it is hardly ever wrong there. The theorem, and ten labels instead of two, are on the page on [abstention](../abstention.md).
+**Look at** the thick line below the best single model's, though which model is best was known to nobody beforehand:
+where all lean the same way it answers, and it is hardly ever wrong there. The theorem, and ten labels instead of two,
+are on the page on [abstention](../abstention.md).
 """
 
 import numpy as np
@@ -31,7 +32,9 @@ labels = np.where(y[future] == 1, 1, -1)
 abstainer = Abstainer(3, cost=0.1, seed=0)
 trace = abstainer.play(advice, labels)
 answered = ~trace.abstained
-print(f"asked a person {trace.abstentions} times in {len(labels)}; wrong on {trace.wrong[answered].mean():.1%} of the rest")
+print(
+    f"asked a person {trace.abstentions} times in {len(labels)}; wrong on {trace.wrong[answered].mean():.1%} of the rest"
+)
 print(f"mistakes + asked / 10: {trace.loss:.1f} as drawn, {trace.expected_loss:.1f} expected")
 
 pyplot.style.use("tableau-colorblind10")

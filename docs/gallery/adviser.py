@@ -1,10 +1,12 @@
 """Wrap a model of your own
 
-`advice=` hands the learner what another model says of each row; the learner itself sees too little to do well. Above, the truth is told and
-scikit-learn's `SGDClassifier` learns along (weights are a regression's and may pass 1); below, only right or wrong is heard, and the adviser was trained on old data and frozen.
+`advice=` hands the learner what another model says of each row; the learner itself sees too little to do well. Above,
+the truth is told and scikit-learn's `SGDClassifier` learns along (weights are a regression's and may pass 1); below,
+only right or wrong is heard, and the adviser was trained on old data and frozen.
 
-**Look at** the weight of the caller's model: a companion that learns comes to be heard; the frozen one is heard at once, until the labels change names half-way
-and it is dropped. H counts the mistakes that the certificate's demands cost against the advice, and [the certificate](../advised.md#what-is-promised) stands whatever is said.
+**Look at** the weight of the caller's model: a companion that learns comes to be heard; the frozen one is heard at
+once, until the labels change names half-way and it is dropped. H counts the mistakes that the certificate's demands
+cost against the advice, and [the certificate](../advised.md#what-is-promised) stands whatever is said.
 """
 
 import numpy as np

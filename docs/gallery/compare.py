@@ -1,10 +1,12 @@
 """Compare algorithms on your own data
 
-A CSV file of yours, three algorithms, five seeds: every algorithm sees the same rows in the same order with the same draws, so that differences are taken
-seed by seed. The same from a terminal: `gaptron compare mine.csv -a frugal-gaptron,squarecb,banditron --feedback bandit`.
+A CSV file of yours, three algorithms, five seeds: every algorithm sees the same rows in the same order with the same
+draws, so that differences are taken seed by seed. The same from a terminal: `gaptron compare mine.csv -a
+frugal-gaptron,squarecb,banditron --feedback bandit`.
 
-**Look at** the intervals, not only at the means: a difference whose interval leaves zero out is more than the luck of five seeds. `squarecb` is first where the data are as
-tame as these, and comes without a proof.
+**Look at** the intervals, not only at the means: a difference whose interval leaves zero out is more than the luck of
+five seeds. `squarecb` is first where the data are as tame as these, and comes without a proof. Plans, grids and what
+is fair: [compare](../compare.md).
 """
 
 from pathlib import Path

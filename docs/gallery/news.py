@@ -1,10 +1,11 @@
 """Headlines and clicks
 
-A reader arrives with a few words on what they read last. We show **one** headline of six topics and hear a click or nothing: bandit
-feedback, for what they would have clicked instead is never told.
+A reader arrives with a few words on what they read last. We show **one** headline of six topics and hear a click or
+nothing: bandit feedback, for what they would have clicked instead is never told.
 
-**Look at** how clicks rise from one in six to the thin line, which is what knowing each reader's interest would get, since one in ten
-has other plans that day. `squarecb` ends as high and promises nothing; the default has nothing to set and a [bound](../advised.md#what-is-promised).
+**Look at** how clicks rise from one in six to the thin line, which is what knowing each reader's interest would get,
+since one in ten has other plans that day. `squarecb` ends as high and promises nothing; the default has nothing to
+set and a [bound](../advised.md#what-is-promised).
 """
 
 import numpy as np
@@ -40,7 +41,8 @@ for name, settings in {"advised-gaptron": {}, "squarecb": {"oracle": "softmax", 
 pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
 for name, style in {"advised-gaptron": "-", "squarecb": "--", "uniform guesses": ":"}.items():
-    print(f"{name:15}  first 500 readers: {clicks[name][:500].mean():5.1%}  last 500: {clicks[name][-500:].mean():5.1%}")
+    early, late = clicks[name][:500].mean(), clicks[name][-500:].mean()
+    print(f"{name:15}  clicks of the first 500 readers: {early:.1%}  of the last 500: {late:.1%}")
     axes.plot(range(200, rounds + 1), np.convolve(clicks[name], np.ones(200) / 200, "valid"), style, label=name)
 axes.axhline(np.mean(interest == wanted), color="black", linewidth=0.8)
 axes.set(xlabel="readers so far", ylabel="clicks, share of the last 200", ylim=(0, 1))

@@ -1,10 +1,10 @@
 """A scikit-learn pipeline on text
 
-`OnlineClassifier` stands wherever scikit-learn wants a classifier: behind a `TfidfVectorizer`, under cross-validation, and, with
-`partial_fit`, behind a `HashingVectorizer` that needs no first pass over the texts.
+`OnlineClassifier` stands wherever scikit-learn wants a classifier: behind a `TfidfVectorizer`, under
+cross-validation, and, with `partial_fit`, behind a `HashingVectorizer` that needs no first pass over the texts.
 
-**Look at** the two ways to the same place: ten shuffled passes over all training texts, or one pass in batches of 100, each forgotten as
-soon as it is learned. The line is the accuracy on texts never trained on, after each batch.
+**Look at** the two ways to the same place: ten shuffled passes over all training texts, or one pass in batches of
+100, each forgotten as soon as it is learned. The line is the accuracy on texts never trained on, after each batch.
 """
 
 import numpy as np

@@ -1,10 +1,11 @@
 """A stream larger than memory
 
-A file is written piece by piece and played piece by piece: never more than 500 of its rows are in memory. At the end of
-Monday the learner goes to disk; on Tuesday it is loaded and goes on, to the last bit as if there had been no night.
+A file is written piece by piece and played piece by piece: never more than 500 of its rows are in memory. At the end
+of Monday the learner goes to disk; on Tuesday it is loaded and goes on, to the last bit as if there had been no
+night.
 
-**Look at** the mistakes: the first rows of Tuesday are learned with what Monday taught. A `Tally` keeps the sums, so that not even a
-trace grows with the stream.
+**Look at** the mistakes: the first rows of Tuesday are learned with what Monday taught. A `Tally` keeps the sums, so
+that not even a trace grows with the stream.
 """
 
 from pathlib import Path
