@@ -31,10 +31,8 @@ advice = experts_from(said)
 labels = np.where(y[future] == 1, 1, -1)
 abstainer = Abstainer(3, cost=0.1, seed=0)
 trace = abstainer.play(advice, labels)
-answered = ~trace.abstained
-print(
-    f"asked a person {trace.abstentions} times in {len(labels)}; wrong on {trace.wrong[answered].mean():.1%} of the rest"
-)
+error = trace.mistakes / (trace.rounds - trace.abstentions)
+print(f"asked a person {trace.abstentions} times in {trace.rounds}; wrong on {error:.1%} of the rest")
 print(f"mistakes + asked / 10: {trace.loss:.1f} as drawn, {trace.expected_loss:.1f} expected")
 
 pyplot.style.use("tableau-colorblind10")
