@@ -47,6 +47,6 @@ for standing, style in zip(field.ranking, ["-", "--", ":"]):
     print(f"behind the first by {behind.mean:.1%} ± {behind.half:.1%}" if behind.mean else "first")
     mean = np.mean([run.curve["mistakes"] for run in runs], axis=0)
     axes.plot(next(iter(runs)).curve["rounds"], mean, style, label=field.names[standing.entry])
-axes.set(xlabel="rounds", ylabel="mistakes so far, mean of 5 seeds", xscale="log", yscale="log")
+axes.set(xlabel="rounds", ylabel="mistakes so far, mean of 5 seeds")
 axes.legend()
 figure.savefig("compare.png", dpi=150)
