@@ -5,8 +5,9 @@ the truth is told and scikit-learn's `SGDClassifier` learns along (weights are a
 only right or wrong is heard, and the adviser was trained on old data and frozen.
 
 **Look at** the weight of the caller's model: a companion that learns comes to be heard; the frozen one is heard at
-once, until the labels change names half-way and it is dropped. H (below, an estimate) counts the mistakes that the certificate's demands
-cost against the advice, and [the certificate](../advised.md#what-is-promised) stands whatever is said.
+once, until the labels change names half-way and it is dropped. H (below, an estimate) counts the mistakes that the
+certificate's demands cost against the advice, and [the certificate](../advised.md#what-is-promised) stands whatever
+is said.
 """
 
 import numpy as np

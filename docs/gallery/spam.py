@@ -5,7 +5,7 @@ silence is not praise and opens, ever more rarely, what it would rather bin.
 
 **Look at** the perceptron, which learns from the mail it happens to open: a few early lessons make it bin everything,
 so it opens nothing and never finds out. `gappletron` pays for its lessons in opened spam and keeps the good mail; the
-dashed line is what they cost.
+distance to the dashed line is what they cost.
 """
 
 import numpy as np
