@@ -118,7 +118,11 @@ def shared_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` all tests of one algorithm run in one process, so that it is compiled once."""
+    """With `--dist loadgroup` all tests of one algorithm run in one process, so that it is compiled once.
+
+    What needs all algorithms comes last, when they are.
+    """
+    items.sort(key=lambda item: item.name == "test_compiled_equals_interpreted")
     for item in items:
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")
         if case is not None and hasattr(case, "algorithm"):

@@ -2,7 +2,7 @@
 
 A CSV file of yours, three algorithms, five seeds: every algorithm sees the same rows in the same order with the same
 draws, so that differences are taken seed by seed. The same from a terminal: `gaptron compare mine.csv -a
-frugal-gaptron,squarecb,banditron --feedback bandit`.
+advised-gaptron,squarecb,banditron --feedback bandit`.
 
 **Look at** the intervals, not only at the means: a difference whose interval leaves zero out is more than the luck of
 five seeds. `squarecb` is first where the data are as tame as these, and comes without a proof. Plans, grids and what
@@ -27,7 +27,7 @@ Path("mine.csv").write_text("\n".join(",".join(map(str, row)) for row in [[*"abc
 
 plan = parse(
     """
-    algorithms = ["frugal-gaptron", "squarecb", "banditron"]
+    algorithms = ["advised-gaptron", "squarecb", "banditron"]
     feedback = ["bandit"]
     seeds = 5
     grids = false

@@ -31,7 +31,14 @@ def as_rows(X: Any) -> tuple[Rows, int]:
             rows = rows.astype(np.float64)
         except (TypeError, ValueError):
             raise InputError(f"X holds {rows.dtype}, not numbers: encode its columns first") from None
-    return np.ascontiguousarray(rows), rows.shape[1]
+    return _sealed(np.ascontiguousarray(rows)), rows.shape[1]
+
+
+def _sealed(rows: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, not for writing: one type to the compiler, whether they are the caller's or a mapped file."""
+    view = rows.view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 def _sparse_rows(X: Any) -> tuple[Sparse, int]:
@@ -52,7 +59,8 @@ def _sparse_rows(X: Any) -> tuple[Sparse, int]:
     values = X.data if X.data.dtype in (np.float64, np.float32) else X.data.astype(np.float64)
     small = max(width, X.nnz) <= np.iinfo(np.int32).max
     kind = np.int32 if small else np.int64
-    return Sparse(X.indptr.astype(kind, copy=False), X.indices.astype(kind, copy=False), values), width
+    pointers, places = X.indptr.astype(kind, copy=False), X.indices.astype(kind, copy=False)
+    return Sparse(_sealed(pointers), _sealed(places), _sealed(values)), width
 
 
 def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
@@ -84,7 +92,7 @@ def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
     """Rows start to stop in the layout the learner's weights have."""
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
-        return part if sparse else to_dense(part, width)
+        return part if sparse else _sealed(to_dense(part, width))
     return _sparse_rows(sp.csr_matrix(rows[start:stop]))[0] if sparse else rows[start:stop]
 
 

@@ -22,6 +22,7 @@ from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundErr
 from gaptron.feedback import as_graph
 from gaptron.growth import grown
 from gaptron.pending import Pending
+from gaptron.seeds import generator
 from gaptron.trace import Trace
 from gaptron.types import (
     UNKNOWN,
@@ -147,7 +148,7 @@ class Learner:
         self._settings: Any = None
         self._state: Any = None
         self._sparse = False
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
         self._decide_once: Any = None  # the loop's verbs, compiled for this learner's types
         self._learn_once: Any = None
         self._open = Pending()

@@ -270,9 +270,8 @@ def inputs_are_never_written_and_may_be_read_only(case: Case, rows: Any) -> None
     X, y, K = case.stream(60)
     mine, labels = rows(X), y.copy()
     before = [part.copy() for part in _parts(mine)]
-    if case.algorithm in CORE:  # another type of array to the compiler, and so compiled anew
-        for part in [*_parts(mine), labels]:
-            part.flags.writeable = False
+    for part in [*_parts(mine), labels]:
+        part.flags.writeable = False
     learner = case.learner(K)
     trace = learner.play(mine, labels)
     learner.predict(mine)

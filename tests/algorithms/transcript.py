@@ -1,4 +1,4 @@
-"""What every case does on 120 rounds, as plain lists: run with the compiler and without, the two must agree."""
+"""What every case does on 60 rounds, as plain lists: run with the compiler and without, the two must agree."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.conftest import KINDS
 def transcript() -> dict[str, Any]:
     book: dict[str, Any] = {"compiled": not numba.config.DISABLE_JIT}
     for case in cases():
-        X, y, K = case.stream(120, seed=21)
+        X, y, K = case.stream(60, seed=21)
         for kind in ("dense64", "csr"):
             learner = case.learner(K)
             trace = learner.play(KINDS[kind](X), y)

@@ -13,6 +13,7 @@ import numpy as np
 from gaptron.abstention.door import as_cost, as_costs, as_label, as_labels, as_prediction, as_predictions
 from gaptron.abstention.trace import ABSTAIN, AbstainerTrace
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
+from gaptron.seeds import generator
 from gaptron.types import Vector
 
 ALGORITHMS = {"adahedge": "adahedge", "exponential-weights": "exponential_weights"}
@@ -70,7 +71,7 @@ class Abstainer:
         self.n_experts = int(n_experts)
         self._file = importlib.import_module(f"gaptron.abstention.{ALGORITHMS[algorithm]}")
         self._experts = _hedge().init(self.n_experts, self._file.first(self._cost))
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
         self._decided = self._learned = 0
         self._late = False  # was a decision made while another waited for its answer?
 
