@@ -15,6 +15,7 @@ from gaptron.errors import (
 from gaptron.learner import Bound, Decision, Learner
 from gaptron.trace import Curve, Trace
 from gaptron.types import Certificate
+from gaptron.version import __version__ as __version__
 
 if _TYPE_CHECKING:
     from gaptron.adapters.estimator import OnlineClassifier
@@ -38,7 +39,6 @@ __all__ = [
     "Trace",
     "experts_from",
 ]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

@@ -148,7 +148,7 @@ def test_a_sparse_matrix_that_is_not_csr(tmp_path):
 
 
 def test_a_missing_file_and_a_folder(tmp_path):
-    with pytest.raises(StreamError, match="no such file, and the streams made here are alternating, digits,"):
+    with pytest.raises(StreamError, match="no such file, and the streams made here are alternating, breast_cancer,"):
         open_stream(tmp_path / "none.svm")
     for folder in ("folder.svm", "folder.parquet", "folder.npz"):
         (tmp_path / folder).mkdir()

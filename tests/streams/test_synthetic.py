@@ -166,3 +166,13 @@ def test_xor_hides_its_labels_from_every_single_score():
 def test_hostile_streams_refuse_bad_options(words: str, message: str):
     with pytest.raises(InputError, match=message):
         open_stream(words)
+
+
+@pytest.mark.parametrize("make", [synsep, synnonsep])
+def test_as_many_topics_as_one_likes(make):
+    stream = make(500, topics=20)
+    assert stream.n_classes == 20 and set(stream.y) == set(range(20))
+    same = open_stream(f"{stream.name}:rounds=500,topics=20")
+    assert (same.X != stream.X).nnz == 0 and (same.y == stream.y).all()
+    with pytest.raises(InputError, match="at least two topics"):
+        make(500, topics=1)

@@ -4,13 +4,15 @@ import sys
 
 import typer
 
-from gaptron import __version__
 from gaptron.cli.abstain import abstain
 from gaptron.cli.algorithms import algorithms
+from gaptron.cli.compare import compare
 from gaptron.cli.evaluate import evaluate
 from gaptron.cli.paper import paper
 from gaptron.cli.play import play
+from gaptron.cli.results import results
 from gaptron.errors import GaptronError
+from gaptron.version import __version__
 
 app = typer.Typer(
     help="Online multiclass classification with guarantees you can see.",
@@ -22,6 +24,8 @@ app = typer.Typer(
 app.command()(play)
 app.command()(evaluate)
 app.command()(abstain)
+app.command()(compare)
+app.command()(results)
 app.command()(algorithms)
 app.command()(paper)
 

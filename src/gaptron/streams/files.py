@@ -6,8 +6,9 @@ from functools import partial
 from typing import NamedTuple
 
 from gaptron.errors import InputError, StreamError
-from gaptron.streams import csv_text, npz, parquet, svmlight, vw
+from gaptron.streams import csv_text, npz, openml, parquet, svmlight, vw
 from gaptron.streams.block import Block, check, labels_of, rows_of
+from gaptron.streams.directory import DIRECTORY, find
 from gaptron.streams.labels import Label, codes, given
 from gaptron.streams.named import NAMED, make
 from gaptron.streams.source import Source
@@ -51,7 +52,8 @@ def open_stream(
 
     Args:
         source: a path (.svm .csv .tsv .parquet .npz .vw; .gz .bz2 .xz are unpacked), "-" for standard input, or the
-            name of a stream made here: "synsep", "synsep:rounds=1000,seed=3" (a file of that name is "./synsep").
+            name of a stream made here: "synsep", "synsep:rounds=1000,seed=3" (a file of that name is "./synsep");
+            or "openml:NAME", "openml:NAME@VERSION"; or a name in the data directory GAPTRON_DATA.
         format: where the extension does not tell; on standard input the default is svmlight.
         label: the label column of a table, by name or number from 0; by default y, label, class, target, or the last.
         classes: the labels in code order; by default the sorted labels found.
@@ -67,6 +69,14 @@ def open_stream(
         if (format, label, classes, n_features, chunk) != (None,) * 5:
             raise InputError(f"{path} is made here: format, label, classes, n_features and chunk are for files")
         return make(path)
+    if path.startswith(openml.PREFIX):
+        if (format, label, classes, n_features, chunk) != (None,) * 5:
+            raise InputError(f"{path} is fetched: format, label, classes, n_features and chunk are for files")
+        return openml.fetch(path)
+    entry = find(path)
+    if entry is not None:
+        found = open_stream(entry.path, n_features=n_features or entry.n_features, classes=classes, chunk=chunk)
+        return entry.fitted(found)
     if min(x for x in (chunk, n_features, 1) if x is not None) < 1:
         raise InputError("chunk and n_features must be at least 1")
     origin = Source(path)
@@ -85,7 +95,9 @@ def open_stream(
 
 def _format(source: Source, asked: str | None) -> str:
     if not source.piped and not os.path.exists(source.path):
-        raise StreamError(source.name, f"there is no such file, and the streams made here are {', '.join(NAMED)}")
+        bare = os.sep not in source.path and "." not in source.path
+        hint = f"; a data set of the data directory needs {DIRECTORY} set to its folder" if bare else ""
+        raise StreamError(source.name, f"there is no such file, and the streams made here are {', '.join(NAMED)}{hint}")
     extension, packed = source.suffixes
     told = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
     name = asked or ("svmlight" if source.piped else told)

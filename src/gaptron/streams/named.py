@@ -1,9 +1,11 @@
-"""Streams that need no file, by name: "synsep", "synnonsep:rounds=1000,seed=3", "digits".
+"""Streams that need no file, by name: "synsep", "synnonsep:rounds=1000,seed=3", "digits", "letter".
 
 A new generator or bundled set is one function and one line of `NAMED`.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,21 +30,44 @@ def digits() -> Stream:
     return Stream(X / 16.0, y.astype(np.int64), tuple(range(10)), "digits", prepared=("divided by 16",))
 
 
+def _of_scikit_learn(name: str) -> Stream:
+    """A small set that comes with scikit-learn, in its order there (sorted by class: shuffle it)."""
+    from sklearn import datasets  # noqa: PLC0415
+
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return Stream(np.ascontiguousarray(X), y.astype(np.int64), tuple(range(int(y.max()) + 1)), name)
+
+
+def _shipped(name: str) -> Stream:
+    """A small set that comes with gaptron; where from and under which licence is told in data/LICENCE.md."""
+    with (files("gaptron.streams") / "data" / f"{name}.npz").open("rb") as file, np.load(file) as arrays:
+        X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
+    return Stream(X, y, tuple(range(int(y.max()) + 1)), name)
+
+
 def _options(read: Callable[[str], Any], *names: str) -> dict[str, tuple[str, Callable[[str], Any]]]:
     return {name: (name, read) for name in names}
 
 
 _ROUNDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {"rounds": ("n_rounds", int), "seed": ("seed", int)}
+_DOCUMENTS = {**_ROUNDS, **_options(int, "topics")}
 
 NAMED = {
     "alternating": Named(alternating, {**_ROUNDS, **_options(int, "period", "labels", "features")}),
+    "breast_cancer": Named(partial(_of_scikit_learn, "breast_cancer"), {}),
     "digits": Named(digits, {}),
-    "synnonsep": Named(synnonsep, {**_ROUNDS, "noise": ("noise", float)}),
-    "synsep": Named(synsep, _ROUNDS),
+    "iris": Named(partial(_of_scikit_learn, "iris"), {}),
+    "letter": Named(partial(_shipped, "letter"), {}),
+    "satimage": Named(partial(_shipped, "satimage"), {}),
+    "segment": Named(partial(_shipped, "segment"), {}),
+    "synnonsep": Named(synnonsep, {**_DOCUMENTS, "noise": ("noise", float)}),
+    "synsep": Named(synsep, _DOCUMENTS),
     "synswitch": Named(synswitch, {**_ROUNDS, **_options(int, "switches")}),
     "twolabels": Named(
         twolabels, {**_ROUNDS, **_options(int, "contexts", "labels"), **_options(float, "first", "second")}
     ),
+    "vowel": Named(partial(_shipped, "vowel"), {}),
+    "wine": Named(partial(_of_scikit_learn, "wine"), {}),
     "xor": Named(xor, {**_ROUNDS, **_options(int, "noise")}),
 }
 

@@ -21,33 +21,33 @@ KEYWORDS, COMMON, TOPICS = 120, 280, 9
 OFF, ON = 5, 20  # keywords turned off and common words turned on in each document
 
 
-def synsep(n_rounds: int = 100_000, seed: int = 0) -> Stream:
-    """Documents that a linear rule can tell apart."""
-    X, y = _documents(n_rounds, _generator(seed))
-    return Stream(X, y, tuple(range(TOPICS)), "synsep", notes=(f"seed {seed}",))
+def synsep(n_rounds: int = 100_000, seed: int = 0, topics: int = TOPICS) -> Stream:
+    """Documents that a linear rule can tell apart. The paper has 9 topics."""
+    X, y = _documents(n_rounds, topics, _generator(seed))
+    return Stream(X, y, tuple(range(topics)), "synsep", notes=(f"seed {seed}",))
 
 
-def synnonsep(n_rounds: int = 100_000, seed: int = 0, noise: float = 0.05) -> Stream:
+def synnonsep(n_rounds: int = 100_000, seed: int = 0, noise: float = 0.05, topics: int = TOPICS) -> Stream:
     """The rows of `synsep` with the same seed, their labels disturbed.
 
-    With probability `noise`, independently in each round, the label becomes one uniform among the *other* 8. Ports
+    With probability `noise`, independently in each round, the label becomes one uniform among the *others*. Ports
     differ here: some draw from all 9, which leaves 8/9 of the noise, and some disturb exactly that share of rounds.
     """
     if not 0.0 <= noise <= 1.0:
         raise InputError(f"noise is a probability, not {noise}")
     rng = _generator(seed)
-    X, y = _documents(n_rounds, rng)
+    X, y = _documents(n_rounds, topics, rng)
     struck = rng.random(n_rounds) < noise
-    y[struck] = (y[struck] + rng.integers(1, TOPICS, struck.sum())) % TOPICS
-    word = f"label noise {noise:g}: one of the other {TOPICS - 1}"
-    return Stream(X, y, tuple(range(TOPICS)), "synnonsep", notes=(f"seed {seed}", word))
+    y[struck] = (y[struck] + rng.integers(1, topics, struck.sum())) % topics
+    word = f"label noise {noise:g}: one of the other {topics - 1}"
+    return Stream(X, y, tuple(range(topics)), "synnonsep", notes=(f"seed {seed}", word))
 
 
 def synswitch(n_rounds: int = 100_000, seed: int = 0, switches: int = 2) -> Stream:
     """The rows of `synsep`, whose topics change names, all at once, `switches` times at equal distances."""
     _whole("switches", switches, 0)
     rng = _generator(seed)
-    X, y = _documents(n_rounds, rng)
+    X, y = _documents(n_rounds, TOPICS, rng)
     part = np.arange(n_rounds) * (switches + 1) // n_rounds
     names = np.stack([rng.permutation(TOPICS) for _ in range(switches + 1)])
     return Stream(X, names[part, y], tuple(range(TOPICS)), "synswitch", notes=(f"seed {seed}", f"{switches} switches"))
@@ -122,11 +122,13 @@ def _generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def _documents(n_rounds: int, rng: np.random.Generator) -> tuple[CSR, Integers]:
+def _documents(n_rounds: int, topics: int, rng: np.random.Generator) -> tuple[CSR, Integers]:
     _rounds(n_rounds)
-    prototypes = [np.sort(rng.choice(KEYWORDS, n, replace=False)) for n in rng.integers(20, 41, TOPICS)]
+    if topics < 2:
+        raise InputError(f"there must be at least two topics, not {topics}")
+    prototypes = [np.sort(rng.choice(KEYWORDS, n, replace=False)) for n in rng.integers(20, 41, topics)]
     lengths = np.array([len(prototype) for prototype in prototypes])
-    y = rng.integers(0, TOPICS, n_rounds)
+    y = rng.integers(0, topics, n_rounds)
     off = _subsets(lengths[y], OFF, rng)
     on = np.sort(_subsets(np.full(n_rounds, COMMON), ON, rng), axis=1) + KEYWORDS
     ends = np.concatenate([[0], np.cumsum(lengths[y] - OFF + ON)])

@@ -1,0 +1,1 @@
+"""THE LABORATORY: which runs happen, and what they leave behind."""

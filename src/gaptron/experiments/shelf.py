@@ -1,0 +1,91 @@
+"""The shelf: prepared streams laid out as files that every process maps into its memory and none copies."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gaptron.streams import Stream
+from gaptron.streams.rows import Rows, csr
+
+Arrays = Mapping[str, NDArray[Any]]
+"""y, and X or the parts of its CSR form: values, indices, ends."""
+
+
+class Shelved(NamedTuple):
+    """What is known of a stream without looking at its rounds, and the folder where they are."""
+
+    name: str
+    data: str  # hash of its content
+    prepared: tuple[str, ...]
+    n_rounds: int
+    n_classes: int
+    n_features: int
+    nonzeros: float  # of a row, on average
+    norm: float
+    place: str
+
+    def arrays(self) -> Arrays:
+        """The rounds, as maps of the files."""
+        # Copy on write, and nobody writes: arrays that refuse to be written are another type to the compiler.
+        return {path.stem: np.load(path, mmap_mode="c") for path in sorted(Path(self.place).glob("*.npy"))}
+
+
+def describe(stream: Stream, folder: Path) -> tuple[Shelved, Arrays]:
+    """What a shelf in this folder would say of a stream, and the arrays it would hold."""
+    arrays = _parts(stream)
+    digest = hashlib.sha256(f"{stream.n_classes} {stream.n_features}".encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    data = digest.hexdigest()
+    nonzeros = float(len(arrays["values"]) / stream.n_rounds if "values" in arrays else stream.n_features)
+    return Shelved(
+        stream.name,
+        data,
+        stream.prepared,
+        stream.n_rounds,
+        stream.n_classes,
+        stream.n_features,
+        nonzeros,
+        stream.norm,
+        str(folder.resolve() / data),
+    ), arrays
+
+
+def shelve(stream: Stream, folder: Path) -> Shelved:
+    """Lay a stream out, unless it lies there already."""
+    shelved, arrays = describe(stream, folder)
+    place = Path(shelved.place)
+    if not place.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        # Under another name until all is written: a folder with the right name is complete.
+        work = tempfile.mkdtemp(dir=folder)
+        for name, array in arrays.items():
+            np.save(os.path.join(work, f"{name}.npy"), array)
+        try:
+            os.replace(work, place)
+        except OSError:  # somebody else was quicker
+            shutil.rmtree(work)
+    return shelved
+
+
+def rows(arrays: Arrays, n_features: int) -> Rows:
+    """X, over the same memory as its parts."""
+    if "X" in arrays:
+        return arrays["X"]
+    return csr(arrays["values"], arrays["indices"], arrays["ends"], n_features)
+
+
+def _parts(stream: Stream) -> Arrays:
+    X = stream.X
+    if sparse.issparse(X):
+        return {"values": X.data, "indices": X.indices, "ends": X.indptr, "y": stream.y}
+    return {"X": X, "y": stream.y}

@@ -1,0 +1,307 @@
+"""The sections of the page, in its order: their words, figures and tables."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from gaptron.experiments.ranks import ALPHA, FEWEST, Ranks, ranks
+from gaptron.experiments.summary import Arena, Entry, Field, said
+from gaptron.report.compare import critical, curves, dots, tuning
+from gaptron.report.compare.looks import shade
+from gaptron.report.compare.palette import Colour, palette
+from gaptron.report.compare.parts import Cell, Part, Picture, Section, Table
+from gaptron.report.compare.style import save
+from gaptron.report.compare.words import feedback, percent, points, several, slope, span
+
+
+def sections(found: list[Field], folder: Path) -> list[Section]:
+    """All of them that have something to say; their figures are written to the folder on the way."""
+    there = [field for field in found if field.ranking]
+    colours = palette({field.feedback: [s.entry.algorithm for s in field.ranking] for field in there})
+    gallery = _Gallery(folder, colours)
+    makers = (
+        (
+            "ranking",
+            "Ranking",
+            "Error is mistakes a round, in per cent, averaged over seeds and then over streams. With full information "
+            "the mistakes are the expected ones, Σ(1 − p(y)): exact, and free of the luck of the draws. Behind: the "
+            "error minus the leader's, seed by seed on the same rows and the same draws, with a 95% t interval over "
+            "seeds. It speaks of these streams, not of others. Tuned: the best setting of a grid (or the published "
+            "one) on each stream, chosen after seeing the results. No one without hindsight could have had it.",
+            gallery.ranking,
+        ),
+        (
+            "streams",
+            "Stream by stream",
+            "Error in per cent; the least of each stream is bold. Open a stream for intervals, counts and slopes.",
+            gallery.streams,
+        ),
+        (
+            "curves",
+            "Mistakes against rounds",
+            "Both axes are logarithmic, so a power law is a straight line and its slope the exponent: 1 is a constant "
+            "error rate, ½ is √T, 0 is no mistakes any more. Slopes are fitted seed by seed over the last nine tenths "
+            "of the rounds. The line is the mean of the seeds, the band goes from the luckiest to the unluckiest. "
+            "Algorithms with a grid are shown tuned.",
+            gallery.curves,
+        ),
+        (
+            "bounds",
+            "What theory promised",
+            "Expected mistakes beside the bound the algorithm's theorem gives on the very stream played, for the best "
+            "comparator in hindsight; means over the seeds for which it was worked out. A bound at or above the "
+            "number of rounds says nothing yet.",
+            gallery.bounds,
+        ),
+        (
+            "tuning",
+            "Error against the tuning parameter",
+            "Every baseline with a grid. Where several settings were tried together, the others are at their best for "
+            "each value of the first. Level lines are learners that were not tuned at all.",
+            gallery.tuning,
+        ),
+        (
+            "time",
+            "Time",
+            "Seconds of playing alone: reading, preparing and compiling are outside the clock. Runs may have shared "
+            "the machine; read it as an order of magnitude.",
+            gallery.time,
+        ),
+        (
+            "ranks",
+            "Do the streams agree?",
+            "Here the streams are the sample. Each stream ranks the algorithms, 1 for the fewest mistakes; each "
+            "algorithm stands here once, tuned if it has a grid. Bars join those whose average ranks lie within "
+            "Nemenyi's critical difference at 5%: the streams do not tell them apart (Demšar 2006).",
+            gallery.ranks,
+        ),
+    )
+    made = []
+    for id_, heading, words, make in makers:
+        parts = [part for part in (make(field) for field in there) if part is not None]
+        if parts:
+            made.append(Section(id_, heading, words, parts))
+    return made
+
+
+class _Gallery(NamedTuple):
+    """Makes the parts of the page, and hangs up their figures."""
+
+    folder: Path
+    colours: dict[str, Colour]
+
+    def hang(self, name: str, drawing: Any, alt: str, caption: str = "", quiet: bool = False) -> Picture:
+        return Picture(name, alt, caption, Markup(save(drawing, self.folder, name)), quiet)
+
+    def ranking(self, field: Field) -> Part:
+        total = len(field.arenas)
+        rows = []
+        for place, s in enumerate(field.ranking, 1):
+            lacking = f" (lacks {several(s.missing, 'run')})" if s.missing else ""
+            rows.append(
+                [
+                    Cell(str(place), place),
+                    _name(field, s.entry, lacking),
+                    Cell(percent(s.error), s.error),
+                    Cell("leads", 0.0) if place == 1 else Cell(points(s.behind), s.behind.mean if s.behind else None),
+                    Cell(f"{s.wins} of {total}", s.wins),
+                    _time(s.microseconds),
+                    Cell(f"{s.streams} of {total}", s.streams),
+                ]
+            )
+        head = ["#", "algorithm", "error, %", "behind, points", "first on", "µs a round", "streams played"]
+        pictures = []
+        if len(field.ranking) > 1:
+            leader = field.names[field.ranking[0].entry]
+            drawing = dots.behind(field, self.colours)
+            pictures = [self.hang(f"behind-{_slug(field)}", drawing, f"How far each algorithm is behind {leader}")]
+        words = []
+        if all(s.behind is None or s.behind.half is None for s in field.ranking):
+            words.append("There is one seed, or none that all streams share, so there are no intervals.")
+        return Part(feedback(field.feedback), words, pictures, [Table("Ranking over all streams", head, rows)])
+
+    def streams(self, field: Field) -> Part:
+        tables = []
+        if len(field.arenas) > 1:
+            rows = []
+            for s in field.ranking:
+                cells = [_error(field, s.entry, arena) for arena in field.arenas]
+                rows.append([_name(field, s.entry), *cells, Cell(percent(s.error), s.error)])
+            head = ["algorithm", *(field.places[arena] for arena in field.arenas), "mean"]
+            tables.append(Table("Error in per cent, a column a stream", head, rows))
+        tables += [self._stream(field, arena) for arena in field.arenas]
+        return Part(feedback(field.feedback), [], [], tables)
+
+    def _stream(self, field: Field, arena: Arena) -> Table:
+        exact = "expected (exact)" if field.feedback == "full" else "expected (estimate)"
+        order = field.played(arena)
+        rows = []
+        for entry in order:
+            runs = field.runs[entry, arena]
+            found, gap = field.error(entry, arena), field.difference(entry, order[0], arena)
+            growth = field.slope(entry, arena)
+            rows.append(
+                [
+                    _name(field, entry),
+                    Cell(span(found), found.mean),
+                    Cell("first", 0.0) if entry is order[0] else Cell(points(gap), gap.mean if gap else None),
+                    _mean([r.mistakes for r in runs.values()]),
+                    _mean([r.expected_mistakes for r in runs.values()], 1),
+                    _mean([r.top_mistakes for r in runs.values()]),
+                    Cell("–") if growth is None else Cell(slope(growth), growth.value),
+                    _time(field.microseconds(entry, arena)),
+                    Cell(_setting(field, entry, arena)),
+                    Cell(str(len(runs)), len(runs)),
+                ]
+            )
+        head = ["algorithm", "error, %", "behind, points", "mistakes", exact, "mistakes of the top label", "slope"]
+        caption = (
+            f"{field.places[arena]}: {arena.rounds:,} rounds, {arena.n_classes} classes, {arena.n_features:,} features"
+        )
+        return Table(caption, [*head, "µs a round", "setting", "seeds"], rows, quiet=len(field.arenas) > 1)
+
+    def curves(self, field: Field) -> Part | None:
+        if not any(record.curve for runs in field.runs.values() for record in runs.values()):
+            return None
+        drawing = curves.curves(field, self.colours)
+        alt = f"Mistakes against rounds, {feedback(field.feedback).lower()}, a panel for each stream, log-log axes"
+        return Part(feedback(field.feedback), [], [self.hang(f"curves-{_slug(field)}", drawing, alt)], [])
+
+    def bounds(self, field: Field) -> Part | None:
+        rows = []
+        for arena in field.arenas:
+            for entry in field.played(arena):
+                if not entry.tuned:
+                    rows.append(self._bound(field, entry, arena))
+        if not rows:
+            return None
+        head = ["stream", "algorithm", "expected mistakes", "bound", "share used", "what it says", "certificate Λ"]
+        pictures = []
+        if dots.bounded(field):
+            drawing = dots.shares(field, self.colours)
+            pictures = [self.hang(f"bounds-{_slug(field)}", drawing, "The share of its bound each algorithm used")]
+        table = Table("Every algorithm beside its bound", head, rows, quiet=len(rows) > 12)
+        return Part(feedback(field.feedback), [], pictures, [table])
+
+    def _bound(self, field: Field, entry: Entry, arena: Arena) -> list[Cell]:
+        runs, found = list(field.runs[entry, arena].values()), field.bound(entry, arena)
+        levels = [run.certificate["level"] for run in runs if run.certificate and "level" in run.certificate]
+        level = _mean(levels, 1) if levels else Cell("–")
+        start = [Cell(field.places[arena]), _name(field, entry)]
+        if found is None:
+            why = next((run.bound_reason for run in runs if run.bound_reason), "not worked out")
+            mistakes = _mean([run.expected_mistakes for run in runs], 1)
+            return [*start, mistakes, Cell("none"), Cell("–"), Cell(why), level]
+        expected, bound = found
+        theorem = next(str(run.bound.get("theorem", "")) for run in runs if run.bound)
+        says = Cell("exceeds the rounds: says nothing yet", None, "quiet") if bound >= arena.rounds else Cell(theorem)
+        used = Cell(f"{expected / bound:.1%}", expected / bound) if bound > 0 else Cell("–")
+        return [*start, Cell(f"{expected:,.1f}", expected), Cell(f"{bound:,.1f}", bound), used, says, level]
+
+    def tuning(self, field: Field) -> Part | None:
+        drawn = tuning.drawable(field)
+        if not drawn:
+            return None
+        pictures = []
+        slug = _slug(field)
+        if len(field.arenas) > 1:
+            drawing = tuning.grids_over_streams(field, self.colours)
+            alt = "Error against the tuning parameter of each baseline, mean over streams, each stream thin"
+            pictures.append(self.hang(f"tuning-{slug}", drawing, alt))
+        for i, entry in enumerate(drawn, 1):
+            name = field.names[entry].removesuffix(" tuned")
+            drawing = tuning.grid_by_stream(field, entry, self.colours)
+            alt = f"Error of {name} against {entry.tuned}, a panel for each stream"
+            many = len(field.arenas) > 1
+            pictures.append(self.hang(f"tuning-{slug}-{i}", drawing, alt, f"{name}, stream by stream", quiet=many))
+        return Part(feedback(field.feedback), [], pictures, [])
+
+    def time(self, field: Field) -> Part | None:
+        if not any(s.microseconds for s in field.ranking):
+            return None
+        drawing = dots.times(field, self.colours)
+        picture = self.hang(f"time-{_slug(field)}", drawing, "Microseconds a round of each algorithm")
+        return Part(feedback(field.feedback), [], [picture], [])
+
+    def ranks(self, field: Field) -> Part | None:
+        whole = {s.entry for s in field.ranking if s.streams == len(field.arenas)}
+        entries = [entry for entry in field.at_their_best if entry in whole]
+        if len(entries) < 2:
+            return None
+        found, names = ranks(field.table(entries)), [field.names[entry] for entry in entries]
+        pictures = []
+        if found.critical is not None:
+            shades = [shade(self.colours, entry) for entry in entries]
+            drawing = critical.critical_difference(names, shades, found)
+            alt = "Average ranks on a line, with bars over algorithms that the streams cannot tell apart"
+            pictures = [self.hang(f"ranks-{_slug(field)}", drawing, alt)]
+        left_out = [field.names[entry] for entry in field.at_their_best if entry not in whole]
+        words = [_verdict(found)]
+        if left_out:
+            words.append(f"Left out, because they lack streams: {', '.join(left_out)}.")
+        return Part(feedback(field.feedback), words, pictures, [_rank_table(names, found)])
+
+
+# --- words and cells ---------------------------------------------------------------------------------------
+
+
+def _verdict(found: Ranks) -> str:
+    if found.p is None:
+        return (
+            f"{several(found.streams, 'stream')}: too few for a test. At least {FEWEST} are needed before even "
+            "winning on every one of them could be told from luck at 5%."
+        )
+    chance = "< 0.0001" if found.p < 1e-4 else f"= {found.p:.4f}"
+    verdict = "so they are not all equal" if found.p < ALPHA else "so they may all be equal"
+    timid = " With so few streams the critical difference is wide." if found.streams < 10 else ""
+    return f"Friedman's test over {found.streams} streams (Iman and Davenport's form): p {chance}, {verdict}.{timid}"
+
+
+def _rank_table(names: list[str], found: Ranks) -> Table:
+    head = ["algorithm", "average rank"]
+    if found.versus_best is not None:
+        head.append("p against the best (Wilcoxon, Holm)")
+    rows = []
+    for column in found.average.argsort(kind="stable"):
+        row = [Cell(names[column]), Cell(f"{found.average[column]:.2f}", float(found.average[column]))]
+        if found.versus_best is not None:
+            p = float(found.versus_best[column])
+            row.append(Cell("–") if p != p else Cell(f"{p:.4f}", p))
+        rows.append(row)
+    return Table("Average ranks", head, rows, quiet=found.critical is not None)
+
+
+def _setting(field: Field, entry: Entry, arena: Arena) -> str:
+    if not entry.tuned:
+        return said(entry.settings) or "published"
+    best = field.grids[entry, arena].best
+    if best.published:
+        return "the published one"
+    return said(tuple(zip(entry.tuned.split(","), best.value, strict=True)))
+
+
+def _name(field: Field, entry: Entry, remark: str = "") -> Cell:
+    return Cell(field.names[entry] + remark, None, "tuned" if entry.tuned else "")
+
+
+def _error(field: Field, entry: Entry, arena: Arena) -> Cell:
+    if (entry, arena) not in field.runs:
+        return Cell("–")
+    error = field.error(entry, arena).mean
+    best = field.error(field.played(arena)[0], arena).mean
+    return Cell(percent(error), error, "best" if error == best else "")
+
+
+def _mean(values: list[Any], digits: int = 0) -> Cell:
+    known = [float(value) for value in values if value is not None]
+    return Cell(f"{sum(known) / len(known):,.{digits}f}", sum(known) / len(known)) if known else Cell("–")
+
+
+def _time(microseconds: float | None) -> Cell:
+    return Cell("–") if microseconds is None else Cell(f"{microseconds:.3g}", microseconds)
+
+
+def _slug(field: Field) -> str:
+    """The feedback as part of a file's name."""
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in field.feedback) or "none"

@@ -1,0 +1,40 @@
+"""A small comparison every test here may run: two algorithms that are compiled anyway, on 200 rounds."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gaptron.experiments.plan import Plan
+from gaptron.experiments.plan_file import parse
+from gaptron.experiments.record import Record
+from gaptron.streams import Stream
+from tests.conftest import noisy_stream
+
+PLAN = """
+feedback = ["full", "bandit"]
+seeds = {seeds}
+streams = ["{data}"]
+algorithms = ["frugal-gaptron", {{ name = "banditron", grid = {{ gamma = [0.1, 0.3] }} }}]
+"""
+
+
+def stream() -> Stream:
+    X, y, _ = noisy_stream(T=200)
+    return Stream.from_arrays(X, y)
+
+
+def write(folder: Path) -> Path:
+    """The small stream as a file."""
+    path, made = folder / "small.npz", stream()
+    np.savez(path, X=made.X, y=made.y)
+    return path
+
+
+def plan(data: Path | str, seeds: int = 2) -> Plan:
+    return parse(PLAN.format(data=data, seeds=seeds), "small.toml")
+
+
+def timeless(records: list[Record]) -> list[Record]:
+    """All of the records but the clock's part."""
+    return [replace(record, seconds=None) for record in records]

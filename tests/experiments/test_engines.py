@@ -1,0 +1,236 @@
+"""One process, four, a Dask cluster, after an interruption: the same records. Whoever dies takes nobody along."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gaptron.errors import SettingError
+from gaptron.experiments import engines
+from gaptron.experiments.compare import Watcher, compare
+from gaptron.experiments.engines import processes, serial
+from gaptron.experiments.plan_file import parse
+from gaptron.experiments.record import Record
+from gaptron.experiments.store import read
+from tests.experiments.small import plan, timeless, write
+
+pytestmark = pytest.mark.xdist_group("engines")  # one process makes what they share
+MAIN = "from gaptron.cli import main; main()"
+
+
+def reversed_serial(jobs):
+    return serial(reversed(list(jobs)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    """What one process finds."""
+    return timeless(compare(plan(write(folder)), folder / "serial", serial))
+
+
+def test_all_is_well_in_one_process(expected, folder):
+    assert len(expected) == 2 * (1 + 4) and all(record.ok for record in expected)
+    assert not (folder / "serial" / "streams").exists()  # the maps are swept away
+    assert len(read(folder / "serial" / "results.jsonl")[0]) == len(expected)
+
+
+def test_the_order_of_the_tasks_changes_nothing(expected, folder):
+    assert timeless(compare(plan(folder / "small.npz"), folder / "reversed", reversed_serial)) == expected
+
+
+def test_what_is_known_is_not_run_again_and_more_seeds_are_added(expected, folder, tmp_path):
+    ran = []
+    watcher = Watcher(finished=ran.append)
+    compare(plan(folder / "small.npz", seeds=1), tmp_path, serial, watcher)
+    assert len(ran) == 5
+    assert timeless(compare(plan(folder / "small.npz"), tmp_path, serial, watcher)) == expected
+    assert len(ran) == 10
+    assert timeless(compare(plan(folder / "small.npz"), tmp_path, serial, watcher)) == expected
+    assert len(ran) == 10
+
+
+class Sealed(str):
+    """Cannot be packed."""
+
+    def __reduce__(self):
+        raise ValueError("sealed")
+
+
+class Poison(str):
+    """Kills the process that unpacks it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_four_processes_find_the_same_and_a_task_that_kills_its_process_fails_alone(expected, folder):
+    def poisoned(jobs):
+        jobs = list(jobs)
+        deadly = jobs[0]._replace(task=jobs[0].task._replace(seed=99), made_by=Poison())
+        sealed = jobs[0]._replace(task=jobs[0].task._replace(seed=98), made_by=Sealed())
+        return processes([sealed, *jobs[:-1], deadly, jobs[-1]], n=4)
+
+    seen = []
+    found = compare(plan(folder / "small.npz"), folder / "four", poisoned, Watcher(finished=seen.append))
+    assert timeless(found) == expected
+    assert len(seen) == len(expected) + 2
+    dead = {record.seed: record.error["type"] for record in seen if not record.ok}
+    assert dead == {98: "PicklingError", 99: "WorkerDied"}
+
+
+def test_a_missing_file_a_late_label_and_a_bad_setting_leave_the_rest_alone(folder, tmp_path):
+    late = tmp_path / "late.csv"
+    late.write_text("1,0,a\n0,1,b\n" * 50 + "1,1,c\n")
+    text = f"""
+    seeds = 2
+    feedback = "full"
+    streams = ["none.svm", {{ data = {str(late)!r}, classes = ["a", "b"] }}, {str(write(tmp_path))!r}]
+    algorithms = ["frugal-gaptron", {{ name = "frugal-gaptron", settings = {{ scale = -1.0 }} }}]
+    """
+    records = compare(parse(text, "p"), tmp_path / "out", serial)
+    assert [record.ok for record in records] == [False] * 8 + [True, False] * 2
+    said = [record.error["message"] for record in records if not record.ok]
+    assert "none.svm: there is no such file" in said[0]
+    assert "line 101: label c is not among the classes" in said[4]
+    assert "scale" in said[-1]
+    written, notes = read(tmp_path / "out" / "results.jsonl")
+    assert sum(record.ok for record in written) == 2 and len(written) == 12 and not notes
+    again = []
+    compare(parse(text, "p"), tmp_path / "out", serial, Watcher(finished=again.append))
+    assert len(again) == 10 and not any(record.ok for record in again)  # failures are tried again, results are not
+
+
+# --- a real command, really interrupted ---------------------------------------------------------------------------
+
+
+def start(data: Path, out: Path, seeds: int) -> subprocess.Popen:
+    """`gaptron compare` in two processes; returns when it has some new results."""
+    file = out / "results.jsonl"
+    before = file.read_bytes().count(b"\n") if file.exists() else 0
+    words = ["compare", str(data), "-a", "frugal-gaptron,banditron", "--seeds", str(seeds), "--no-grid"]
+    words += ["--raw", "--bounds", "none", "-j", "2", "-o", str(out), "--no-report"]
+    command = subprocess.Popen(
+        [sys.executable, "-c", MAIN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    while not file.exists() or file.read_bytes().count(b"\n") < before + 5:
+        assert command.poll() is None, command.stderr.read().decode()
+        time.sleep(0.005)
+    return command
+
+
+def finish(data: Path, out: Path, seeds: int) -> tuple[list[Record], int]:
+    """The same comparison to its end, in this process, and how many tasks that took."""
+    words = f'streams = [{{ data = {str(data)!r}, unit_norm = false }}]\nalgorithms = ["frugal-gaptron", "banditron"]\n'
+    fresh = []
+    text = words + f'grids = false\nbounds = "none"\nseeds = {seeds}\n'
+    return timeless(compare(parse(text, "p"), out, serial, Watcher(finished=fresh.append))), len(fresh)
+
+
+def test_killed_and_interrupted_it_goes_on_where_it_stopped(folder, tmp_path):
+    seeds, data, out = 200, write(folder), tmp_path / "out"
+    expected, n = finish(data, tmp_path / "whole", seeds)
+    assert n == 3 * seeds
+
+    killed = start(data, out, seeds)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    lines = (out / "results.jsonl").read_bytes().splitlines()
+    assert 5 <= len(lines) < n
+
+    gone(killed.pid)  # workers notice that nobody waits for them
+    interrupted = start(data, out, seeds)
+    os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does: to the parent and its workers
+    _, said = interrupted.communicate()
+    assert interrupted.returncode == 130
+    assert b"interrupted" in said and b"Traceback" not in said
+    text = (out / "results.jsonl").read_bytes()
+    assert text.endswith(b"\n") and all(json.loads(line)["status"] == "ok" for line in text.splitlines())
+    gone(interrupted.pid)
+
+    found, left = finish(data, out, seeds)
+    assert found == expected and 0 < left == n - len(text.splitlines())
+
+
+def gone(group: int) -> None:
+    """Returns when no process of the group is left."""
+    while True:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+
+
+# --- Dask ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A scheduler and two workers, each a process of its own; the scheduler's address."""
+    pytest.importorskip("distributed")
+    folder = tmp_path_factory.mktemp("dask")
+    file = folder / "scheduler.json"
+    common = ["--scheduler-file", str(file), "--no-dashboard"]
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1"]
+    started = []
+    with open(folder / "log", "wb") as log:
+        for words in (scheduler, worker, worker):
+            started.append(subprocess.Popen([*words, *common], stdout=log, stderr=log, cwd=folder))
+        try:
+            while not file.exists():
+                assert started[0].poll() is None, (folder / "log").read_text()
+                time.sleep(0.05)
+            yield json.loads(file.read_text())["address"]
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def test_dask_finds_the_same_with_streams_sent_and_with_a_worker_killed(cluster, expected, folder, monkeypatch):
+    from distributed import Client  # noqa: PLC0415
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engines, "_sees", lambda place: False)  # as if there were no shared file system
+        found = compare(plan(folder / "small.npz"), folder / "sent", partial(engines.dask, address=cluster))
+        assert timeless(found) == expected
+
+    with Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2)
+        pids = list(client.run(os.getpid).values())
+    killed = []
+
+    def kill_one(_: Record) -> None:
+        if not killed:
+            os.kill(pids[0], signal.SIGKILL)
+            killed.append(pids[0])
+
+    found = compare(
+        plan(folder / "small.npz", seeds=20),
+        folder / "killed",
+        partial(engines.dask, address=cluster),
+        Watcher(finished=kill_one),
+    )
+    assert killed and all(record.ok for record in found)
+    assert [record for record in timeless(found) if record.seed < 2] == expected
+    assert len(found) == 10 * len(expected)
+
+
+def test_no_scheduler_is_one_sentence(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(engines, "PATIENCE", 0.2)
+    with pytest.raises(SettingError, match="no Dask scheduler"):
+        list(engines.dask([], "tcp://127.0.0.1:9"))

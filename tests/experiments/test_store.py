@@ -1,0 +1,88 @@
+"""The store: nothing finished is lost, nothing half finished is believed."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from gaptron.errors import InputError, SettingError
+from gaptron.experiments.store import Store, latest, read, write
+from tests.experiments.test_record import DONE, FAILED
+
+NEXT = replace(DONE, key="next", seed=4)
+
+
+def test_what_was_added_is_there_again(tmp_path):
+    path = tmp_path / "new" / "r.jsonl"
+    with Store(path) as store:
+        assert store.result("k") is None
+        store.add(DONE)
+        assert path.read_text() == DONE.to_json() + "\n"  # before the store is closed
+    with Store(path) as store:
+        assert store.result("k") == DONE and not store.notes
+        store.add(NEXT)
+    assert read(path) == ([DONE, NEXT], [])
+
+
+def test_a_failure_is_no_result_and_a_later_result_replaces_it(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with Store(path) as store:
+        store.add(FAILED)
+        assert store.result("k") is None and list(store) == [FAILED]
+    with Store(path) as store:
+        assert store.result("k") is None
+        store.add(DONE)
+        assert store.result("k") == DONE
+    assert len(read(path)[0]) == 2  # nothing is ever taken out
+    assert latest([DONE, FAILED]) == [DONE]  # and a failure after a result does not hide it
+    assert latest([FAILED, DONE, NEXT]) == [DONE, NEXT]
+
+
+@pytest.mark.parametrize("cut", [1, 20, len(DONE.to_json()) - 1])
+def test_a_half_written_last_line_is_cut_off(tmp_path, cut):
+    path = tmp_path / "r.jsonl"
+    path.write_text(DONE.to_json() + "\n" + NEXT.to_json()[:cut])
+    with Store(path) as store:
+        assert store.result("k") == DONE and store.result("next") is None
+        assert "half written" in store.notes[0]
+        store.add(NEXT)
+    assert read(path) == ([DONE, NEXT], [])
+
+
+def test_a_last_line_that_only_lacks_its_end_is_kept(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text(DONE.to_json())
+    with Store(path) as store:
+        assert store.result("k") == DONE and not store.notes
+        store.add(NEXT)
+    assert read(path) == ([DONE, NEXT], [])
+
+
+def test_a_damaged_line_in_the_middle_is_passed_over_and_named(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(DONE.to_json().encode() + b"\n\xff\xfe broken\n" + NEXT.to_json().encode() + b"\n")
+    with Store(path) as store:
+        assert store.result("k") == DONE and store.result("next") == NEXT
+    assert "line 2" in store.notes[0]
+
+
+def test_one_writer_at_a_time(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with Store(path), pytest.raises(SettingError, match="being written by another gaptron"):
+        Store(path)
+    Store(path).__exit__(None, None, None)
+
+
+def test_a_folder_that_cannot_be_written_and_a_file_that_is_not_there(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingError, match="cannot be written"):
+        Store(tmp_path / "file" / "r.jsonl")
+    with pytest.raises(InputError, match="cannot be read"):
+        read(tmp_path / "none.jsonl")
+
+
+def test_writing_replaces_a_file_as_a_whole(tmp_path):
+    path = tmp_path / "r.jsonl"
+    write(path, [DONE])
+    write(path, [NEXT])
+    assert read(path)[0] == [NEXT] and os.listdir(tmp_path) == ["r.jsonl"]

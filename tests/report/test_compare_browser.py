@@ -1,0 +1,82 @@
+"""The report in a real browser, from file://, with the network off."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from gaptron.report.compare import write
+from tests.records import many
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: the report was not tried in a browser")
+
+# What the page would say to a person who clicks, written where --dump-dom shows it.
+PROBE = """<script>
+const said = [], column = (table, i) => [...table.tBodies[0].rows].map(row => row.cells[i].textContent).join("|");
+const table = document.querySelector("#ranking table"), heads = table.querySelectorAll("th");
+const say = (word, text) => said.push(word + "=" + text);
+say("start", column(table, 1));
+heads[2].querySelector("button").click(); heads[2].querySelector("button").click();
+say("error down", column(table, 2)); say("aria", heads[2].getAttribute("aria-sort"));
+heads[1].querySelector("button").click();
+say("name up", column(table, 1)); say("aria of the other", heads[2].getAttribute("aria-sort"));
+for (const folded of document.querySelectorAll("details")) folded.open = true;
+const boxes = [...document.querySelectorAll("figure svg")].map(svg => svg.getBoundingClientRect());
+say("figures", boxes.filter(box => box.width > 300 && box.height > 50).length + "/" + boxes.length);
+say("background", getComputedStyle(document.body).backgroundColor);
+say("ink", getComputedStyle(document.querySelector("figure text")).fill);
+say("wider than the window", document.documentElement.scrollWidth > innerWidth);
+const probe = document.createElement("pre");
+probe.id = "probe"; probe.textContent = said.join(";");
+document.body.append(probe);
+</script></body>"""
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    page = write(many(["s", "<r>"], ["zebra", "ant", "mole"], seeds=2, tuned=("ant",)), folder)
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", PROBE), encoding="utf-8")
+    return page
+
+
+def browse(page, tmp_path, *options):
+    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    command += ["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--window-size=1100,900"]
+    command += ["--enable-logging=stderr", "--dump-dom", *options, page.as_uri()]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    (probe,) = re.findall(r'<pre id="probe">(.*?)</pre>', run.stdout)
+    return dict(pair.split("=", 1) for pair in probe.split(";")), run.stderr
+
+
+@pytest.fixture(scope="module")
+def light(probed, tmp_path_factory):
+    return browse(probed, tmp_path_factory.mktemp("light"))
+
+
+def test_the_console_is_silent(light):
+    assert "CONSOLE" not in light[1]
+
+
+def test_a_click_on_a_header_sorts_and_a_second_turns_it_round(light):
+    said = light[0]
+    assert said["start"] == "zebra|ant tuned|ant|mole"
+    errors = [float(word) for word in said["error down"].split("|")]
+    assert errors == sorted(errors, reverse=True) and len(set(errors)) == 4
+    assert said["aria"] == "descending"
+    assert said["name up"] == "ant|ant tuned|mole|zebra"
+    assert said["aria of the other"] == "null"
+
+
+def test_every_figure_is_shown_and_nothing_is_wider_than_the_window(light):
+    assert light[0]["figures"] == "6/6"
+    assert light[0]["wider than the window"] == "false"
+
+
+def test_by_day_dark_on_light_by_night_light_on_dark(light, probed, tmp_path):
+    night, console = browse(probed, tmp_path, "--blink-settings=preferredColorScheme=0", "--force-dark-mode")
+    assert "CONSOLE" not in console
+    assert (light[0]["background"], night["background"]) == ("rgb(254, 254, 254)", "rgb(22, 23, 27)")
+    assert light[0]["ink"] != night["ink"]

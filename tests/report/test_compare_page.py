@@ -1,0 +1,255 @@
+"""The report as a file: everything is there, nothing is fetched, and no name can break out of its cell."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from gaptron.errors import InputError
+from gaptron.report.compare import write
+from gaptron.report.compare.curves import apart
+from gaptron.report.compare.palette import GREY, HOME, MARKERS, palette
+from gaptron.report.compare.style import inline, power
+from tests.records import failure, grid, many, record
+
+STREAMS = ["synsep", "digits", "usps", "letter", "vowel", "covtype"]
+ALGORITHMS = ["frugal-gaptron", "banditron", "a <b>bold</b> one"]
+HOSTILE = "</table><script>alert('x')</script> $x_1^2$ & \"co\""
+VOID = {"meta", "link", "br", "path", "use", "img", "rect"}
+
+
+class Page(HTMLParser):
+    """What a page holds: texts of cells by table, ids, links, labels of pictures."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.alts, self.words = [], [], [], [], []
+        self.tables, self.heads, self.tags = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        said = dict(attributes)
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        if "id" in said:
+            self.ids.append(said["id"])
+        self.links += [said[name] for name in ("href", "src", "xlink:href") if name in said]
+        if said.get("role") == "img":
+            self.alts.append(said["aria-label"])
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            assert tag == "td" or said.get("scope") == "col"
+            self.tables[-1][-1].append("")
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.words.append(data)
+        if {"td", "th"} & set(self.open):
+            self.tables[-1][-1][-1] += data
+
+    @property
+    def text(self):
+        return "".join(self.words)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A whole one: six streams, one with a hostile name, a grid, bounds, and a failure."""
+    streams = [*STREAMS[:-1], HOSTILE]
+    records = many(streams, ALGORITHMS, seeds=2, tuned=("banditron",))
+    records += many(["digits"], ["frugal-gaptron", "perceptron"], seeds=1, feedback="full")
+    records.append(failure("exp4", stream=HOSTILE, seed=1))
+    folder = tmp_path_factory.mktemp("report")
+    return write(records, folder, title="Tom & <Jerry>", plan="seeds = 2  # <plan>", command="gaptron compare 'x>y'")
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return Page(report.read_text(encoding="utf-8"))
+
+
+def test_tags_are_closed_and_ids_are_used_once(page):
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_every_stream_algorithm_and_number_is_there(page):
+    ranking = page.tables[2]  # after the failures and the ranking with full information
+    assert ranking[0][:4] == ["#", "algorithm", "error, %", "behind, points"]
+    assert [row[1] for row in ranking[1:]] == ["frugal-gaptron", "banditron tuned", "banditron", "a <b>bold</b> one"]
+    assert ranking[1][3] == "leads" and ranking[2][3].startswith("+")
+    for stream in [*STREAMS[:-1], HOSTILE]:
+        assert any(stream in row for table in page.tables for row in table) or stream in page.text
+    words = page.text
+    assert "gamma=0.1" in words and "Theorem 1" in words and "exceeds the rounds: says nothing yet" in words
+    assert "0.1.0+feed" in words and "hash of synsep" in words and "seeds = 2  # <plan>" in words
+
+
+def test_the_headline_says_who_by_how_much_and_how_sure(page):
+    assert re.search(
+        r"frugal-gaptron makes the fewest mistakes on 6 of 6 streams, with an error of 7\.\d\d% over all streams; "
+        r"the next, banditron tuned, is \d\.\d\d ± \d\.\d\d points behind \(95%, 2 seeds\)",
+        page.text,
+    )
+
+
+def test_failures_are_said_plainly(page):
+    (line,) = page.tables[0][1:]
+    assert line[2] == "exp4" and line[-1] == "MemoryError: no room for W"
+    assert "1 of the runs failed" in page.text
+    assert all("exp4" not in row for table in page.tables[1:] for row in table)
+
+
+def test_the_sections_stand_in_order(page):
+    wanted = ["failed", "ranking", "streams", "curves", "bounds", "tuning", "time", "ranks", "repeat"]
+    assert [i for i in page.ids if i in wanted] == wanted
+
+
+def test_every_figure_is_on_the_page_and_in_two_files(report, page):
+    names = [link[8:-4] for link in page.links if link.endswith(".svg")]
+    assert len(names) == len(page.alts) == page.tags.count("svg")
+    both = {f"{kind}-{word}" for kind in ("behind", "curves", "bounds", "time") for word in ("full", "bandit")}
+    assert set(names) == both | {"tuning-bandit", "tuning-bandit-1", "ranks-bandit"}
+    assert sorted(p.name for p in (report.parent / "figures").iterdir()) == sorted(
+        f"{name}.{kind}" for name in names for kind in ("svg", "pdf")
+    )
+    for name in names:
+        assert (report.parent / f"figures/{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert name in page.ids
+
+
+def test_nothing_is_fetched(report, page):
+    text = report.read_text(encoding="utf-8")
+    assert "http://" not in text and "https://" not in text
+    assert all(re.match(r"(#|figures/|data:,$)", link) for link in page.links)
+    assert "@import" not in text and not re.search(r"url\((?!#)", text)
+
+
+def test_a_hostile_name_stays_a_name(report, page):
+    text = report.read_text(encoding="utf-8")
+    assert text.count("<script") == 1 and "<b>" not in text
+    assert HOSTILE in "".join(page.words)
+    assert page.text.count("Tom & <Jerry>") == 2  # title and heading
+
+
+def test_colours_follow_the_page(report):
+    text = report.read_text(encoding="utf-8")
+    drawn = text[text.index("</style>") :].lower()
+    assert "var(--blue)" in drawn and "#0072b2" not in drawn
+    assert "#0072b2" in (report.parent / "figures/curves-full.svg").read_text().lower()
+
+
+def test_the_same_records_make_the_same_bytes(tmp_path):
+    records = many(["s"], ["gaptron", "frugal-gaptron"], seeds=1)
+    first, second = (write(records, tmp_path / word) for word in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    for path in (tmp_path / "a/figures").iterdir():
+        assert path.read_bytes() == (tmp_path / "b/figures" / path.name).read_bytes()
+
+
+def test_a_new_report_leaves_no_figure_of_the_old_one(tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/mine.svg").write_text("<svg/>")
+    write([record("a", feedback="full"), record("b", feedback="full")], tmp_path)
+    assert (tmp_path / "figures/curves-full.pdf").exists()
+    write([failure("a", feedback="full")], tmp_path)
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["mine.svg"]
+
+
+def test_the_smallest_report_says_what_it_cannot_say(tmp_path):
+    text = write([record("a"), record("b", rate=0.2)], tmp_path).read_text(encoding="utf-8")
+    assert "one seed: no interval" in text
+    assert "too few for a test" in text
+    assert "not worked out" in text  # no bound
+    assert 'id="tuning"' not in text
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [record("a", rate=0.0), record("b", rate=0.0)],  # nothing on a log axis
+        [record("alone")],
+        [failure("a"), failure("b")],
+        [failure("a"), record("b")],
+        [record("a", curve=None, seconds=None), record("b", curve=None, seconds=None)],
+        [record("a", rounds=1, mistakes=1, curve={"rounds": [1.0], "mistakes": [1.0], "expected": [1.0]})],
+        [record("a", "s"), record("b", "r"), grid("b", 0.1, stream="r")],
+        [record("a", role="grid", tuned="kind", settings={"kind": word}, seed=s) for word in "xy" for s in (0, 1)],
+        [grid("a", 0.0), grid("a", 1.0), record("a", bound={"value": 0.0, "theorem": "none at all"})],
+        [record("a", settings={"graph": [[1, 0], [0, 1]]}, feedback="a/b: [x]"), record("b", feedback="a/b: [x]")],
+    ],
+    ids=[
+        "flawless",
+        "alone",
+        "all failed",
+        "one left",
+        "no curves",
+        "one round",
+        "strangers",
+        "words",
+        "zero",
+        "graph",
+    ],
+)
+def test_odd_comparisons_are_reported_too(records, tmp_path):
+    page = Page(write(records, tmp_path).read_text(encoding="utf-8"))
+    assert page.open == [] and "repeat" in page.ids
+
+
+def test_no_records_are_refused_and_nothing_is_written(tmp_path):
+    with pytest.raises(InputError, match="no records"):
+        write([], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+# --- pieces ---
+
+
+def test_an_algorithm_has_its_colour_everywhere_and_rivals_differ():
+    crowd = ["zeta", "frugal-gaptron", "gaptron", "soba", *(f"x{i}" for i in range(9))]
+    chosen = palette({"full": ["perceptron", "arow", "zeta"], "bandit": crowd})
+    assert chosen["frugal-gaptron"] is HOME["frugal-gaptron"]
+    there = [chosen[name] for name in crowd if chosen[name] is not GREY]
+    assert len(there) == len(set(there)) == 7
+    assert chosen["zeta"] is not GREY and chosen["x8"] is GREY
+    assert len(set(MARKERS.values())) == len(MARKERS)
+    everyone = palette({"bandit": list(HOME)})  # more than there are colours
+    there = [colour for colour in everyone.values() if colour is not GREY]
+    assert len(there) == len(set(there)) == 7
+
+
+def test_labels_are_moved_apart():
+    assert apart([0.1, 0.5, 0.9]) == [0.1, 0.5, 0.9]
+    moved = apart([0.9, 0.9, 0.9, 0.95])
+    assert moved[-1] <= 0.97 and all(b - a > 0.0849 for a, b in pairwise(moved))
+    assert apart([]) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0.05, "0.05"), (1, "1"), (5000, "5000"), (1e4, "10⁴"), (2e5, "2·10⁵"), (1e-3, "10⁻³")]
+)
+def test_numbers_on_a_log_axis(number, words):
+    assert power(number) == words
+
+
+def test_a_drawing_becomes_an_element():
+    svg = '<?xml?>\n<svg width="10pt" viewBox="0 0 10 5" xmlns="http://x"><metadata>http://y</metadata><g id="a"/>'
+    svg += '<use xlink:href="#a" style="fill: #1b1b1f; clip-path: url(#a)"/></svg>'
+    assert inline(svg, "f") == (
+        '<svg viewBox="0 0 10 5" style="max-width: 14px"><g id="f-a"/>'
+        '<use xlink:href="#f-a" style="fill: var(--ink); clip-path: url(#f-a)"/></svg>'
+    )
