@@ -31,6 +31,8 @@ ENTRANTS = {
     "frugal hinge": {"algorithm": "frugal-gaptron", "loss": "hinge"},
     "frugal bandit logistic": {"algorithm": "frugal-gaptron", "loss": "logistic", "feedback": "bandit"},
     "frugal bandit hinge": {"algorithm": "frugal-gaptron", "loss": "hinge", "feedback": "bandit"},
+    "advised": {"algorithm": "advised-gaptron"},
+    "advised bandit": {"algorithm": "advised-gaptron", "feedback": "bandit"},
 }
 # Everyone else whose round costs O(nnz·K), at default settings.
 OTHERS = {

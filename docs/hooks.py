@@ -1,7 +1,7 @@
-"""Pages made from the sources at build time: one per algorithm, their table, the reference, the changelog.
+"""Pages made from the sources at build time: one per algorithm, their table, the gallery, the reference, the changelog.
 
-The algorithm files are parsed, never imported, so that building the pages needs no compiler. A new file in
-`algorithms/` has its page without a change here.
+The algorithm files and the gallery's examples are parsed, never run, so that building the pages needs no compiler. A
+new file in `algorithms/` or `gallery/` has its page without a change here.
 """
 
 import ast
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 ALGORITHMS = ROOT / "src" / "gaptron" / "algorithms"
+GALLERY = ROOT / "docs" / "gallery"
 CARD_WORDS = {
     "paper": "Paper",
     "feedback": "Feedback",
@@ -251,6 +252,56 @@ def algorithm_index(found: list[Algorithm]) -> str:
     )
 
 
+# --- gallery ----------------------------------------------------------------------------------------------
+
+
+class Example(NamedTuple):
+    """One file of the gallery, and what it printed when the pictures were last drawn."""
+
+    name: str
+    title: str
+    words: str  # markdown
+    code: str
+    output: str
+
+
+def gallery() -> list[Example]:
+    """All of them, by name."""
+    return [_example(path) for path in sorted(GALLERY.glob("*.py"))]
+
+
+def _example(path: Path) -> Example:
+    source = path.read_text(encoding="utf-8")
+    first = ast.parse(source).body[0]
+    title, _, words = inspect.cleandoc(ast.get_docstring(ast.parse(source)) or "").partition("\n")
+    code = "\n".join(source.splitlines()[first.end_lineno :]).strip()
+    return Example(path.stem, title, words.strip(), code, path.with_suffix(".txt").read_text(encoding="utf-8"))
+
+
+def example_page(example: Example) -> str:
+    """One example's page: words, picture, output, code."""
+    return (
+        f"# {example.title}\n\n{example.words}\n\n![{example.title}](../img/gallery/{example.name}.png)\n\n"
+        f"It prints\n\n```text\n{example.output}```\n\n## The code\n\n"
+        f"The file: [{example.name}.py]({example.name}.py).\n\n```python\n{example.code}\n```\n"
+    )
+
+
+def gallery_index(found: list[Example]) -> str:
+    """The examples' pictures and first words."""
+    parts = [
+        "# Gallery\n",
+        "Short programs that run as they stand, each with the picture it draws and the numbers it prints. Their data "
+        "are made on the spot, with another seed than the learner's: if both drew the same numbers, the learner could "
+        "look lucky, or cursed, beyond reason.\n",
+    ]
+    for example in found:
+        head = example.words.split("\n\n")[0]
+        picture = f"[![{example.title}](../img/gallery/{example.name}.png){{ width=320 }}]({example.name}.md)"
+        parts.append(f"## [{example.title}]({example.name}.md)\n\n{picture}\n\n{head}\n")
+    return "\n".join(parts)
+
+
 # --- reference --------------------------------------------------------------------------------------------
 
 
@@ -400,6 +451,9 @@ def pages() -> dict[str, str]:
     found = algorithms()
     made = {"algorithms/index.md": algorithm_index(found)}
     made |= {f"algorithms/{algorithm.name}.md": algorithm_page(algorithm) for algorithm in found}
+    examples = gallery()
+    made["gallery/index.md"] = gallery_index(examples)
+    made |= {f"gallery/{example.name}.md": example_page(example) for example in examples}
     made["api.md"] = api_page()
     changelog = ROOT / "CHANGELOG.md"
     if changelog.exists():
@@ -411,10 +465,12 @@ def on_config(config: Any) -> Any:
     """Put the made pages into the navigation."""
     made = pages()
     shelf = [path for path in made if path.startswith("algorithms/")]
-    config.nav = [*config.nav, {"Algorithms": shelf}, {"Reference": "api.md"}]
+    wall = [path for path in made if path.startswith("gallery/")]
+    start, *rest = config.nav
+    config.nav = [start, {"Gallery": wall}, *rest, {"Algorithms": shelf}, {"Reference": "api.md"}]
     if "changelog.md" in made:
         config.nav.append({"Changelog": "changelog.md"})
-    config.watch = [*config.watch, str(ROOT / "src" / "gaptron")]
+    config.watch = [*config.watch, str(ROOT / "src" / "gaptron"), str(GALLERY)]
     return config
 
 

@@ -13,7 +13,7 @@ from gaptron.errors import (
     StreamError,
 )
 from gaptron.learner import Bound, Decision, Learner
-from gaptron.trace import Curve, Trace
+from gaptron.trace import Curve, Tally, Trace
 from gaptron.types import Certificate
 from gaptron.version import __version__ as __version__
 
@@ -36,6 +36,7 @@ __all__ = [
     "OnlineClassifier",
     "SettingError",
     "StreamError",
+    "Tally",
     "Trace",
     "experts_from",
 ]

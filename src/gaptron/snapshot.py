@@ -27,7 +27,7 @@ def fill(fresh: Any, tree: Any, name: str) -> Any:
         if type(tree) is not dict or set(tree) != set(fresh._fields):
             raise ValueError(f"the fields of {name} are not {', '.join(fresh._fields)}")
         return type(fresh)(*(fill(part, tree[field], f"{name}.{field}") for field, part in zip(fresh._fields, fresh)))
-    if type(tree) is not type(fresh):
+    if type(tree) is not type(fresh) and not (isinstance(fresh, np.ndarray) and isinstance(tree, np.memmap)):
         raise ValueError(f"{name} is a {type(tree).__name__}, not a {type(fresh).__name__}")
     if isinstance(fresh, np.ndarray):
         if tree.shape != fresh.shape or tree.dtype != fresh.dtype:

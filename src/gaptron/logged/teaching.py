@@ -48,7 +48,9 @@ def as_if(decision: Decision, log: Log, t: int, drawn_from: Vector | None = None
     if drawn_from is not None:
         decision._sheet.p[:] = drawn_from
     chance = float(decision._sheet.p[code])
-    return replace(decision, label=log.classes[code], probability=chance, _code=code)
+    other = replace(decision, label=log.classes[code], probability=chance, _code=code)
+    decision._owner._open.add(other)  # it takes the place of the one that was drawn
+    return other
 
 
 def logged_chances(log: Log, t: int, otherwise: Vector) -> Any:

@@ -1,0 +1,47 @@
+"""Ask a person when the models disagree
+
+Three models each see a third of the measurements of a tumour and say how they lean. An `Abstainer` follows their
+weighted vote or hands the case to a person, which costs a tenth of a mistake.
+
+**Look at** the thick line below the best single model's, though which model is best was known to nobody beforehand:
+where all lean the same way it answers, and it is hardly ever wrong there. The theorem, and ten labels instead of two,
+are on the page on [abstention](../abstention.md).
+"""
+
+import numpy as np
+from matplotlib import pyplot
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gaptron import Abstainer, experts_from
+
+X, y = load_breast_cancer(return_X_y=True)
+order = np.random.default_rng(2).permutation(len(y))
+X, y = X[order], y[order]
+past, future = slice(0, 60), slice(60, None)
+said = []
+for third in range(3):
+    columns = slice(third, None, 3)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[past, columns], y[past])
+    said.append(model.predict_proba(X[future, columns]))
+
+advice = experts_from(said)
+labels = np.where(y[future] == 1, 1, -1)
+abstainer = Abstainer(3, cost=0.1, seed=0)
+trace = abstainer.play(advice, labels)
+error = trace.mistakes / (trace.rounds - trace.abstentions)
+print(f"asked a person {trace.abstentions} times in {trace.rounds}; wrong on {error:.1%} of the rest")
+print(f"mistakes + asked / 10: {trace.loss:.1f} as drawn, {trace.expected_loss:.1f} expected")
+
+pyplot.style.use("tableau-colorblind10")
+figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
+for third, style in enumerate(["--", ":", "-."], start=1):
+    wrong = np.sign(advice[:, third - 1]) != labels
+    print(f"model {third} alone, always answering: {wrong.sum()} mistakes, {wrong.mean():.1%}")
+    axes.plot(np.cumsum(wrong), style, label=f"model {third} alone")
+axes.plot(np.cumsum(trace.expected_losses), "-", linewidth=2.5, label="the three, or a person")
+axes.set(xlabel="cases so far", ylabel="mistakes + asked / 10")
+axes.legend()
+figure.savefig("abstain.png", dpi=150)
