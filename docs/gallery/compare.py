@@ -5,8 +5,7 @@ draws, so that differences are taken seed by seed. The same from a terminal: `ga
 advised-gaptron,squarecb,banditron --feedback bandit`.
 
 **Look at** the intervals, not only at the means: a difference whose interval leaves zero out is more than the luck of
-five seeds. `squarecb` is first where the data are as tame as these, and comes without a proof. Plans, grids and what
-is fair: [compare](../compare.md).
+five seeds. `squarecb` comes close here, and without a proof. Plans, grids and what is fair: [compare](../compare.md).
 """
 
 from pathlib import Path

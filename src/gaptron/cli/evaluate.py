@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaptron.cli.play import _plain, _settings
+from gaptron.cli import settings
 from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
@@ -72,7 +72,7 @@ def evaluate(
         radius=radius,
         horizon=horizon or {"taught": found.n_rounds, "frozen": first, "replay": own}[way],
         seed=seed,
-        **_settings(set_ or []),
+        **settings.read(set_ or []),
     )
     verdict = _verdict(learner, found, way, first, level, seed)
     said = _account(learner, found, way, verdict, own)
@@ -109,9 +109,6 @@ def _verdict(learner: "Learner", log: "Log", way: str, first: int, level: float,
 
 def _account(learner: "Learner", log: "Log", way: str, verdict: "Verdict", own: int) -> dict[str, Any]:
     """Everything the summary says, as one object."""
-    settings = learner.settings._asdict()
-    if "loss" in settings:
-        settings["loss"] = learner.problem.loss.word
 
     def plain(estimate: "Estimate") -> dict[str, float]:
         return {"mistakes": estimate.mistakes, "low": estimate.low, "high": estimate.high}
@@ -123,7 +120,7 @@ def _account(learner: "Learner", log: "Log", way: str, verdict: "Verdict", own: 
         "n_classes": log.n_classes,
         "algorithm": learner.algorithm,
         "way": way,
-        "settings": {name: _plain(value) for name, value in settings.items()},
+        "settings": settings.account(learner),
         "judged": verdict.rounds,
         "used": verdict.used,
         "level": verdict.level,
@@ -170,9 +167,4 @@ def _summary(said: dict[str, Any]) -> None:
         )
     for warning in said["warnings"]:
         typer.echo(f"warning: {warning}")
-    shown = ", ".join(
-        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in said["settings"].items()
-        if value is not None and name != "bandit"
-    )
-    typer.echo(f"settings: {shown}")
+    typer.echo(settings.line(said["settings"]))

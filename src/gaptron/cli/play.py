@@ -2,7 +2,6 @@
 
 import copy
 import json
-import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gaptron.cli import settings
 from gaptron.errors import NoBoundError, SettingError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def play(
         radius=radius,
         horizon=horizon or source.n_rounds,
         seed=seed,
-        **_settings(set_ or []),
+        **settings.read(set_ or []),
     )
     if learner.settings is None:
         raise SettingError("a stream read in chunks needs --norm X, or --unit-norm")
@@ -222,9 +222,6 @@ def _account(
     from gaptron.types import Feedback  # noqa: PLC0415
 
     problem = learner.problem
-    settings = learner.settings._asdict()
-    if "loss" in settings:
-        settings["loss"] = problem.loss.word
     said: dict[str, Any] = {
         "stream": source.name,
         "prepared": list(source.prepared),
@@ -237,7 +234,7 @@ def _account(
         "norm": problem.norm,
         "radius": problem.radius,
         "horizon": problem.horizon,
-        "settings": {name: _plain(value) for name, value in settings.items()},
+        "settings": settings.account(learner),
         "rounds": tally.rounds,
         "mistakes": tally.mistakes,
         "expected_mistakes": tally.expected_mistakes,
@@ -320,18 +317,9 @@ def _summary(said: dict[str, Any]) -> None:
         typer.echo(f"what the certificate cost against the advice: {advice['cost']:.1f} mistakes{remark}")
         heard = ", ".join(f"{name} {weight:.2f}" for name, weight in advice["heard"].items())
         typer.echo(f"weights of the advice: {heard}")
-    shown = ", ".join(
-        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in said["settings"].items()
-        if value is not None and name not in ("loss", "bandit")  # said above
-    )
-    typer.echo(f"settings: {shown}")
+    typer.echo(settings.line(said["settings"]))
     if said["rounds_per_second"]:
         typer.echo(f"speed: {said['rounds_per_second']:,.0f} rounds/s")
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _only_feedback(algorithm: str) -> str:
@@ -347,16 +335,3 @@ def _labels(words: str) -> list[Any] | None:
         return None
     labels = [word.strip() for word in words.split(",")]
     return [int(word) for word in labels] if all(word.lstrip("-").isdigit() for word in labels) else labels
-
-
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise SettingError(f"--set {pair!r} must read NAME=VALUE")
-        try:
-            settings[name.strip()] = float(value)
-        except ValueError:
-            settings[name.strip()] = value.strip()
-    return settings

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -105,6 +106,8 @@ def _one_by_one(jobs: list[Job]) -> Records:
 def _pool(n: int) -> Any:
     from joblib.externals.loky.process_executor import ProcessPoolExecutor  # noqa: PLC0415
 
+    # A worker that has compiled much is replaced by a fresh one, and its jobs go on: nothing anybody need know.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     return ProcessPoolExecutor(n, initializer=_begin, initargs=(os.getpid(),))
 
 
