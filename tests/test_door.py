@@ -15,7 +15,7 @@ def test_right_rows_are_not_copied():
     for kind in (np.float64, np.float32):
         mine = X.astype(kind)
         rows, width = as_rows(mine)
-        assert rows is mine and width == 3
+        assert np.shares_memory(rows, mine) and width == 3 and not rows.flags.writeable and mine.flags.writeable
     S = sp.csr_matrix(X)
     rows, width = as_rows(S)
     assert isinstance(rows, Sparse) and width == 3

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from gaptron.seeds import generator
 from tests import plain
 from tests.golden.record import FILE, PROMISES, SEED, D, K, T, record, stream
 
@@ -30,7 +31,7 @@ def test_gaptrons_numbers_by_textbook(loss, feedback):
     ]
     _, regime, (eta, gamma, _) = min(regimes)
     assert regime != "free"
-    u = np.random.default_rng(SEED).random(T)
+    u = generator(SEED).random(T)
     labels, tops, chances, _ = plain.gaptron(loss, X, y, K, eta, gamma, 1 / K, feedback == "bandit", u)
     frozen = GOLDEN[f"gaptron {loss} {feedback}"]
     assert (labels != y).sum() == frozen["mistakes"]
@@ -46,7 +47,7 @@ def test_the_perceptrons_numbers_by_textbook():
 
 def test_banditrons_numbers_by_textbook():
     X, y = stream()
-    labels, _ = plain.banditron(X, y, K, min(0.5, (K / T) ** (1 / 3)), np.random.default_rng(SEED).random(T))
+    labels, _ = plain.banditron(X, y, K, min(0.5, (K / T) ** (1 / 3)), generator(SEED).random(T))
     assert (labels != y).sum() == GOLDEN["banditron hinge bandit"]["mistakes"]
 
 

@@ -553,3 +553,20 @@ def test_data_made_with_the_same_seed_do_not_foresee_the_draws(make):
     for bad in (-1, 1.5, "a", True, [1]):
         with pytest.raises(SettingError, match="seed="):
             make(bad)
+
+
+def test_bad_advice_labels_and_settings_are_named():
+    learner = gaptron.Learner(n_classes=3, seed=0)
+    with pytest.raises(InputError, match="advice, row 0: label 7 is not one"):
+        learner.decide([1.0], advice=7)
+    assert learner.decide([1.0], advice=[[0.2, 0.3, 0.5]]).probability > 0  # as predict_proba gives it
+    with pytest.raises(InputError, match="another order"):
+        learner.grow(classes=[2, 1, 0])
+    with pytest.raises(InputError, match="must be a list of labels"):
+        gaptron.Learner(classes=5)
+    with pytest.raises(DecisionError, match="no decision"):
+        learner.learn(None, label=0)
+    with pytest.raises(SettingError, match="scale='2' must be a number"):
+        gaptron.Learner(n_classes=3, scale="2")
+    with pytest.raises(InputError, match="too large to square"):
+        learner.decide([1e200])

@@ -16,6 +16,7 @@ import gaptron
 from gaptron import Learner, model_file
 from gaptron.errors import DecisionError, ModelFileError
 from gaptron.learner import _direct, _loop
+from gaptron.logged import record, teach
 from gaptron.pending import FIRST_SWEEP
 from tests.conftest import needs_compiler, portrait, random_stream
 from tests.models.record import FILE, FOLDER, KEPT
@@ -407,3 +408,25 @@ def test_files_that_were_kept_are_read(name):
 
 def test_every_kept_learner_has_its_file():
     assert set(KEPT) <= set(json.loads(FILE.read_text())) == {path.stem for path in FOLDER.glob("*.gaptron")}
+
+
+def test_grown_and_taught_learners_say_so_after_loading(again):
+    grown = started()
+    grown.grow(classes=range(K + 1))
+    with pytest.raises(gaptron.NoBoundError, match="labels were added"):
+        _ = again(grown).certificate
+    taught = started(feedback="bandit")
+    teach(taught, record(make(feedback="bandit", seed=6), X, Y))
+    with pytest.raises(gaptron.NoBoundError, match="taught by decisions"):
+        _ = again(taught).certificate
+
+
+def test_a_decision_waits_while_features_are_added(again):
+    learner = make(n_classes=K, feedback="bandit")
+    learner.play(X[:40], Y[:40])
+    waiting = learner.decide(X[40])
+    learner.grow(n_features=X.shape[1] + 2)
+    other = again(learner)
+    learner.learn(waiting, correct=True)
+    other.learn(other.pending[41], correct=True)
+    assert portrait(other) == portrait(learner)

@@ -121,7 +121,10 @@ class Classes:
     """The labels a caller uses, and their codes 0..K-1."""
 
     def __init__(self, labels: Iterable[Any]) -> None:
-        self.labels = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+        try:
+            self.labels = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+        except TypeError:
+            raise InputError(f"classes={labels!r} must be a list of labels") from None
         try:
             self._codes = {label: code for code, label in enumerate(self.labels)}
         except TypeError:
@@ -184,8 +187,11 @@ def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
         said = np.asarray(advice)
     except ValueError as problem:
         raise InputError(f"advice is not a rectangular array: {problem}") from None
-    if said.ndim == 1 and len(classes) > 0:
-        codes = classes.codes(advice)
+    if said.ndim == 1:
+        try:
+            codes = classes.codes(advice)
+        except InputError as problem:
+            raise InputError(f"advice, {problem}") from None
         table = np.zeros((len(codes), len(classes)))
         table[np.arange(len(codes)), codes] = 1.0
     else:

@@ -5,7 +5,7 @@ an axis whose length has changed counts what has grown, alone (K) or with the ot
 k·d + i, or i·K + k). So new weights are zero, new variances and step sizes are those of the first round, and sums over
 all rounds stay as they are.
 
-    features    exactly as if the learner had been as wide from the start, where the new columns were zero
+    features    as if the learner had been as wide from the start, where the new columns were zero
     labels      scores of the known labels stay, new labels have weight zero; settings are those for the new K, and no
                 theorem speaks of the run any more
 """

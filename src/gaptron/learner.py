@@ -142,6 +142,8 @@ class Learner:
             if name not in known:
                 raise SettingError(f"{algorithm} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
             if not isinstance(known[name].default, (str, bool)) and value is not None:
+                if isinstance(value, str):
+                    raise SettingError(f"{name}={value!r} must be a number")
                 _number(name, value)
         self._given = settings
         self._shown: Any = int(self._problem.feedback) if graph is None else graph
@@ -154,6 +156,7 @@ class Learner:
         self._open = Pending()
         self._decided = self._learned = 0
         self._grew: int | None = None  # the round after which labels were added
+        self._taught = False  # by decisions that were not its own
         self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
         self._longest = 0.0
         self._promised = norm is not None
@@ -193,7 +196,7 @@ class Learner:
 
     @property
     def weights(self) -> Matrix:
-        """The weights, K × d."""
+        """The weights, K × d. Those of `advised-gaptron` are its certified part's; the advisers have their own."""
         if self._state is None:
             return np.zeros((self._problem.n_classes, self._problem.n_features))
         return np.array(self._file.weights(self._state, self._sparse))
@@ -227,6 +230,8 @@ class Learner:
         if gone:
             raise InputError(f"a learner only gains labels, but {gone[0]!r} is not among the new ones")
         if len(wanted) == len(self._classes):
+            if wanted.labels != self.classes:
+                raise InputError("no label is new: grow adds labels and does not put known ones in another order")
             return
         if self._problem.graph is not None:
             raise SettingError("the feedback graph is for the labels it was given with: no more can be added")
@@ -267,7 +272,7 @@ class Learner:
         if not math.isfinite(square):
             raise InputError("x holds NaN or infinity, or numbers too large to square")
         self._check(width, square, "x")
-        said = None if advice is None else self._advice([advice], 1)
+        said = None if advice is None else self._advice(advice if np.ndim(advice) == 2 else [advice], 1)
         self._begin(width, isinstance(row, SparseRow), None)
         row = row_like(row, self._sparse, width)
         sheet = self._sheet()
@@ -307,6 +312,8 @@ class Learner:
         self._open.close(decision)
 
     def _check_open(self, decision: Decision) -> None:
+        if not isinstance(decision, Decision):
+            raise DecisionError(f"{decision!r} is no decision: give what decide(x) returned")
         if decision._owner is not self:
             raise DecisionError("this decision was made by another learner")
         if decision not in self._open:
@@ -463,6 +470,7 @@ class Learner:
             "late": self._late,
             "longest": self._longest,
             "grew": self._grew,
+            "taught": self._taught,
             "pending": [
                 {
                     "round": d.round,
@@ -502,6 +510,7 @@ class Learner:
         self._decided, self._learned, self._late = (_count(name, tree[name]) for name in ("decided", "learned", "late"))
         self._longest = _number("longest", tree["longest"])
         self._grew = None if tree["grew"] is None else _count("grew", tree["grew"])
+        self._taught = bool(tree["taught"])
         if self._learned > self._decided:
             raise ValueError("more rounds were learned from than decided")
         for saved in tree["pending"]:
@@ -585,11 +594,11 @@ class Learner:
             raise NoBoundError(
                 f"labels were added after round {self._grew}, and the theorem is for labels known before"
             )
+        if self._taught:
+            raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
         allowed = getattr(self._settings, "delay", 0)
         if self._late > allowed:
             raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
-
-    # --- copies ---------------------------------------------------------------------------------------------
 
     # --- at the door ----------------------------------------------------------------------------------------
 
@@ -662,7 +671,8 @@ def _direct(verb: Any, *arguments: Any) -> Any:
 
 def _sqnorm(row: Row) -> float:
     values: Vector = row.values if isinstance(row, SparseRow) else row
-    return float(values.dot(values))  # half the time of @ on a short row
+    with np.errstate(over="ignore"):  # infinity is found by whoever asks
+        return float(values.dot(values))  # half the time of @ on a short row
 
 
 def _matrix(rows: Rows, width: int) -> Any:

@@ -141,7 +141,7 @@ def test_experts_that_agree_are_never_doubted():
 
 
 def test_a_decision_says_what_it_was_drawn_from():
-    abstainer = Abstainer(2, cost=0.3, seed=0)
+    abstainer = Abstainer(2, cost=0.3, seed=1)
     decision = abstainer.decide([-1.0, 0.5])
     assert decision.vote == -0.25 and decision.round == 1
     np.testing.assert_allclose(decision.distribution, [0.25, 0.75, 0.0])

@@ -8,6 +8,7 @@ import pytest
 import gaptron
 from gaptron.algorithms import banditron as file
 from gaptron.errors import SettingError
+from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests import plain
 from tests.conftest import random_stream
@@ -47,7 +48,7 @@ def test_a_whole_run_equals_the_textbook():
     X, y, K = random_stream(300, K=5, seed=8)
     learner = gaptron.Learner("banditron", n_classes=K, feedback="bandit", gamma=0.25, seed=5)
     trace = learner.play(X, y)
-    labels, W = plain.banditron(X, y, K, 0.25, np.random.default_rng(5).random(300))
+    labels, W = plain.banditron(X, y, K, 0.25, generator(5).random(300))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-10)
 

@@ -10,6 +10,7 @@ import gaptron
 from gaptron.algorithms import confidit as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import play as kernel
+from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, random_stream, separable_stream
 
@@ -56,7 +57,7 @@ def test_whole_runs_equal_the_textbook(matrix, alpha, eta):
     X[:, 0] += 0.5  # no zero rows, no exact ties
     learner = gaptron.Learner("confidit", n_classes=K, feedback="bandit", matrix=matrix, alpha=alpha, eta=eta, seed=5)
     trace = learner.play(X, y)
-    labels, W, _ = textbook(X, y, K, alpha, eta, matrix, np.random.default_rng(5).random(120))
+    labels, W, _ = textbook(X, y, K, alpha, eta, matrix, generator(5).random(120))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-9)
 

@@ -8,6 +8,7 @@ import pytest
 import gaptron
 from gaptron.algorithms import exp4 as file
 from gaptron.errors import NoBoundError, SettingError
+from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
 
@@ -47,7 +48,7 @@ def test_a_whole_run_equals_brute_force(horizon):
     W = file.experts(mine.settings, problem(K))
     assert W.shape == (12, 3, 6)
     eta = math.sqrt(2 * math.log(12) / (80 * K)) if horizon else 0.0
-    labels, chances, lost = brute(X, y, K, W, eta, np.random.default_rng(5).random(80))
+    labels, chances, lost = brute(X, y, K, W, eta, generator(5).random(80))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(trace.truth_probability, chances, atol=1e-12)
     np.testing.assert_allclose(mine._state.L, np.array(lost) - min(lost), atol=1e-9)

@@ -11,6 +11,7 @@ from gaptron.algorithms import gappletron as file
 from gaptron.algorithms import gaptron as paper
 from gaptron.feedback import as_graph, dominating_set, label_efficient
 from gaptron.kernels.play import decide_once, learn_once
+from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, Round
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
@@ -92,7 +93,7 @@ def test_seven_rounds_by_hand(loss):
     learner = gaptron.Learner(
         "gappletron", n_classes=4, feedback=RING, loss=loss, steps="fixed", norm=3.0, radius=1.0, horizon=50, seed=3
     )
-    u = np.random.default_rng(3).random(7)
+    u = generator(3).random(7)
     trace = learner.play(stream.X, stream.y)
     eta1 = {"logistic": math.log(2) / 2, "hinge": 1 - 1 / 4, "smooth-hinge": 1 / 4}[loss] / (4 * 9)
     gamma = min(1.0, math.sqrt(2 / (2 * eta1 * 50)))

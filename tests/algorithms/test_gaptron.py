@@ -10,6 +10,7 @@ import gaptron
 from gaptron.algorithms import gaptron as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.ball import REFRESH
+from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests import plain
 from tests.conftest import KINDS, needs_compiler, random_stream, separable_stream
@@ -168,7 +169,7 @@ def test_a_whole_run_equals_the_textbook(loss, feedback):
         eta=0.3,
         gamma=0.25,
     )
-    u = np.random.default_rng(5).random(300)
+    u = generator(5).random(300)
     trace = learner.play(X, y)
     labels, tops, chances, W = plain.gaptron(loss, X, y, K, 0.3, 0.25, 1 / K, feedback == "bandit", u)
     np.testing.assert_array_equal(trace.codes, labels)
@@ -381,7 +382,7 @@ def test_the_lazy_ball_is_projected_gradient_descent(loss, eta, rows):
     X, y, K = random_stream(600, seed=2)
     D = 0.3
     learner = gaptron.Learner("gaptron", n_classes=K, loss=loss, norm=3.0, eta=eta, ball=D, seed=0)
-    reference = plain.gaptron(loss, X, y, K, eta, 0.0, 1 / K, False, np.random.default_rng(0).random(600), ball=D)[3]
+    reference = plain.gaptron(loss, X, y, K, eta, 0.0, 1 / K, False, generator(0).random(600), ball=D)[3]
     longest = 0.0
     for start in range(0, 600, 5):
         learner.play(rows(X[start : start + 5]), y[start : start + 5])
@@ -398,7 +399,7 @@ def test_the_bandit_ball_is_projected_gradient_descent():
     )
     assert learner.settings.gamma == 0.0 and learner.settings.ball == 0.2
     trace = learner.play(X, y)
-    u = np.random.default_rng(4).random(800)
+    u = generator(4).random(800)
     labels, _, chances, W = plain.gaptron("logistic", X, y, K, 0.2, 0.0, 1 / K, True, u, ball=0.2)
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(trace.truth_probability, chances, atol=1e-9)

@@ -11,6 +11,7 @@ import gaptron
 from gaptron.algorithms import hinge_lmc as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import dice
+from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
 
@@ -33,7 +34,7 @@ def test_nine_rounds_by_hand():
     """Two chains, one step, plain numpy; only the dice are borrowed."""
     X, y, K = random_stream(9, d=2, K=3, seed=6)
     mine = learner(K, seed=2, eta=0.3, mu=0.05, margin=0.8, ball=1.5, chains=2, steps=1, step=0.7)
-    W, kept, u = np.zeros((2, K, 2)), [], np.random.default_rng(2).random(9)
+    W, kept, u = np.zeros((2, K, 2)), [], generator(2).random(9)
     wrong = 0
     for t in range(9):
         psi = [hinges(w, X[t], 0.8) for w in W]

@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 
 from gaptron.algorithms import NAMES, load
-from tests.algorithms.laws import (
-    CORE,
-    LAWS,
-    TIES_BY_ROUNDING,
-    Case,
-    cases,
-    these_rows_play_as_dense_float64_rows_do,
-)
+from tests.algorithms.laws import CORE, LAWS, TIES_BY_ROUNDING, Case, cases
 from tests.conftest import KINDS, REPOSITORY, needs_compiler
 
 WHOLE = ("dense64", "csr")  # kinds of rows that every algorithm is put through all laws with; the core with all kinds
@@ -28,14 +21,6 @@ PAIRS = [(case, kind) for case in cases() for kind in KINDS if case.algorithm in
 @pytest.mark.parametrize(("case", "kind"), PAIRS, ids=[f"{case}-{kind}" for case, kind in PAIRS])
 def test_law(case: Case, kind: str, law: Any) -> None:
     law(case, KINDS[kind])
-
-
-OTHERS = [case for case in cases() if case.algorithm not in CORE]
-
-
-@pytest.mark.parametrize("case", OTHERS, ids=str)
-def test_single_precision(case: Case) -> None:
-    these_rows_play_as_dense_float64_rows_do(case, KINDS["dense32"])
 
 
 def test_settings_and_state_names_are_unique_across_algorithms() -> None:

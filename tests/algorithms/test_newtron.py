@@ -9,6 +9,7 @@ import gaptron
 from gaptron.algorithms import newtron as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import play
+from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, Round
 from tests import plain
 from tests.algorithms.test_ons import nearest
@@ -52,7 +53,7 @@ def test_six_rounds_by_hand():
     learner = gaptron.Learner(
         "newtron", n_classes=2, feedback="bandit", alpha=2.0, beta=0.5, gamma=0.5, ball=0.6, seed=3
     )
-    luck = np.random.default_rng(3).random(6)
+    luck = generator(3).random(6)
     A, b = 1 / 0.6, 0.0  # of the weight of label 1
     seen = set()
     for u, (s, y) in zip(luck, [(1.0, 1), (1.0, 1), (-0.5, 0), (1.0, 0), (2.0, 1), (1.0, 1)]):
@@ -86,7 +87,7 @@ def test_a_whole_run_equals_the_textbook(full, kind):
         "newtron", n_classes=K, feedback="bandit", seed=5, matrix="full" if full else "diagonal", **own
     )
     trace = learner.play(KINDS[kind](X), y)
-    labels, W = textbook(X, y, K, np.random.default_rng(5).random(80), full, beta=0.5, gamma=0.2, D=0.7)
+    labels, W = textbook(X, y, K, generator(5).random(80), full, beta=0.5, gamma=0.2, D=0.7)
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-8)
     assert np.linalg.norm(W) == pytest.approx(0.7)

@@ -8,6 +8,7 @@ import pytest
 import gaptron
 from gaptron.algorithms import separable as file
 from gaptron.errors import NoBoundError, SettingError
+from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests.algorithms.laws import LAWS, Case
 from tests.conftest import INTERPRETED, KINDS, random_stream
@@ -89,7 +90,7 @@ def test_a_whole_run_equals_the_textbook():
     X, y, K = random_stream(300, K=4, seed=8)
     run = learner(K, seed=5)
     trace = run.play(X, y)
-    labels, kept, kinds = textbook(X, y, K, np.random.default_rng(5).random(300))
+    labels, kept, kinds = textbook(X, y, K, generator(5).random(300))
     np.testing.assert_array_equal(trace.codes, labels)
     W = [sum((sign * row for sign, row in rows), np.zeros(X.shape[1])) for rows in kept]
     np.testing.assert_allclose(run.weights, W, atol=1e-10)
@@ -101,7 +102,7 @@ def test_the_kernel_run_equals_the_textbook_and_the_support_is_what_it_learned_f
     X = X / np.linalg.norm(X, axis=1).max()
     run = learner(K, seed=6, kernel=True, norm=1.0)
     trace = run.play(X, y)
-    labels, kept, kinds = textbook(X, y, K, np.random.default_rng(6).random(200), lambda a, b: 1 / (1 - a @ b / 2))
+    labels, kept, kinds = textbook(X, y, K, generator(6).random(200), lambda a, b: 1 / (1 - a @ b / 2))
     np.testing.assert_array_equal(trace.codes, labels)
     assert len(kinds) == 4
     different = {row.tobytes() for rows in kept for _, row in rows}
@@ -164,7 +165,7 @@ def test_updates_on_every_path_are_no_more_than_the_perceptrons_bound():
     K, g = 4, 0.3
     X, y, _ = strongly(1200, g, K, seed=1)
     for seed in range(5):
-        u = np.random.default_rng(seed).random(len(y))
+        u = generator(seed).random(len(y))
         labels, kept, _ = textbook(X, y, K, u)
         np.testing.assert_array_equal(learner(K, seed=seed).play(X, y).codes, labels)
         assert 0 < sum(map(len, kept)) <= 4 * (np.linalg.norm(X, axis=1).max() / g) ** 2

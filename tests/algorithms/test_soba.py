@@ -10,6 +10,7 @@ import gaptron
 from gaptron.algorithms import soba as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import play as kernel
+from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream, separable_stream
 from tests.plain import rival
@@ -77,7 +78,7 @@ def test_whole_runs_equal_the_textbook(matrix, gamma, a):
     X, y, K = noisy_stream(200, seed=8)
     learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", matrix=matrix, gamma=gamma, a=a, seed=5)
     trace = learner.play(X, y)
-    labels, W, _, sums, kinds = textbook(X, y, K, a, gamma, matrix, np.random.default_rng(5).random(200))
+    labels, W, _, sums, kinds = textbook(X, y, K, a, gamma, matrix, generator(5).random(200))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-9)
     assert learner._state.sum[0] == pytest.approx(sums[-1], abs=1e-9)

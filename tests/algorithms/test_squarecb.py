@@ -11,6 +11,7 @@ import gaptron
 from gaptron.algorithms import squarecb as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import oracles
+from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, SparseRow
 from tests.algorithms.laws import LAWS, Case
 from tests.conftest import INTERPRETED, KINDS, noisy_stream, random_stream
@@ -57,7 +58,7 @@ def test_a_whole_run_equals_the_textbook(oracle, steps):
     run = learner(K, seed=5, oracle=oracle, steps=steps, c=c, exponent=exponent, step=step)
     trace = run.play(X, y)
     W, N, kinds = np.zeros((K, X.shape[1])), np.zeros((K, X.shape[1])), set()
-    for t, (x, u) in enumerate(zip(X, np.random.default_rng(5).random(250))):
+    for t, (x, u) in enumerate(zip(X, generator(5).random(250))):
         z = W @ x
         top = int(z.argmax())
         f = predicted(oracle, z)

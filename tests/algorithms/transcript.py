@@ -11,7 +11,8 @@ from tests.conftest import KINDS
 def transcript() -> dict[str, Any]:
     book: dict[str, Any] = {"compiled": not numba.config.DISABLE_JIT}
     for case in cases():
-        X, y, K = case.stream(60, seed=21)
+        X, y, K = case.stream(120, seed=21)
+        X, y = X[:60], y[:60]
         for kind in ("dense64", "csr"):
             learner = case.learner(K)
             trace = learner.play(KINDS[kind](X), y)

@@ -65,7 +65,7 @@ def test_a_dry_run_counts_what_is_left_and_runs_nothing(data, out, tmp_path):
     said = run("compare", data, *QUICK, "-o", str(out), "--dry-run")
     assert "6 tasks, 0 of them without a result yet" in said
     said = run("compare", data, *QUICK[:2], "--seeds", "1", "-n", "-o", str(tmp_path / "new"))
-    assert "11 tasks, 11 of them" in said  # the built-in grid of eight, and three published settings
+    assert "8 tasks, 8 of them" in said  # the built-in plan's grid of five, and three published settings
     assert not (tmp_path / "new").exists()
 
 

@@ -69,13 +69,16 @@ class Abstainer:
             raise SettingError(str(problem)) from None
         self.algorithm = algorithm
         self.n_experts = int(n_experts)
-        self._file = importlib.import_module(f"gaptron.abstention.{ALGORITHMS[algorithm]}")
         self._experts = _hedge().init(self.n_experts, self._file.first(self._cost))
         self._rng = generator(seed)
         self._decided = self._learned = 0
         self._late = False  # was a decision made while another waited for its answer?
 
     # --- what it is ---------------------------------------------------------------------------------------
+
+    @property
+    def _file(self) -> ModuleType:
+        return importlib.import_module(f"gaptron.abstention.{ALGORITHMS[self.algorithm]}")
 
     @property
     def rounds(self) -> int:

@@ -58,7 +58,10 @@ def _table(source: Any, number: int, X: Any, label: Any, kind: str) -> tuple[Mat
         if X is None:
             raise InputError(f"{name} is a classifier: give the rows X it shall look at")
         said = method(X)
-        classes = np.asarray(getattr(source, "classes_", getattr(source, "classes", ()))).tolist()
+        classes = [
+            k.item() if isinstance(k, np.generic) else k
+            for k in getattr(source, "classes_", getattr(source, "classes", ()))
+        ]
     elif isinstance(source, (np.ndarray, list, tuple)):
         said = source
     else:

@@ -71,7 +71,7 @@ def play(
 
     gaptron play synsep
 
-    gaptron play train.svm.gz --feedback bandit --radius 10 --loss hinge
+    gaptron play train.svm.gz -a gaptron --feedback bandit --radius 10 --loss hinge
 
     zcat log.vw.gz | gaptron play - --format vw --classes a,b,c --chunk 10000 --unit-norm
 
@@ -248,9 +248,17 @@ def _account(
     }
     if trace is not None and problem.feedback is Feedback.FULL:
         said["sure_below"] = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
-    if learner.certificate is not None:
+    try:
         certificate = learner.certificate
-        said["certificate"] = {"level": certificate.level, "step": certificate.step, "norm": certificate.norm}
+    except NoBoundError:
+        certificate = None  # the bound's line says why
+    if certificate is not None:
+        said["certificate"] = {
+            "level": certificate.level,
+            "step": certificate.step,
+            "norm": certificate.norm,
+            "apart": certificate.apart,
+        }
         if trace is not None:
             said["certificate"]["explored"] = float((trace.codes != trace.top).mean())
             said["certificate"]["solved"] = float(trace.note("solved").mean())

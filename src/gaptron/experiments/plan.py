@@ -128,7 +128,7 @@ def needs_radius(task: Task) -> bool:
     for radius in (None, 1.0):
         try:
             file.recommend(problem._replace(radius=radius), **task.settings)
-        except (SettingError, InputError):
+        except (SettingError, InputError, TypeError):
             continue
         return radius is not None
     return False  # something else is wrong, which the run will say

@@ -104,7 +104,13 @@ def _certificate(learner: Learner, trace: Trace) -> dict[str, Any] | None:
     if certificate is None:
         return None
     explored = float((trace.codes != trace.top).mean())
-    return {"level": certificate.level, "step": certificate.step, "norm": certificate.norm, "explored": explored}
+    return {
+        "level": certificate.level,
+        "step": certificate.step,
+        "norm": certificate.norm,
+        "apart": certificate.apart,
+        "explored": explored,
+    }
 
 
 def _bound(

@@ -10,7 +10,7 @@ from gaptron.errors import SettingError
 from gaptron.experiments.record import Record
 
 SPREAD = {  # fields that are objects, and their parts; each part is a column of its own
-    "certificate": ("level", "step", "norm", "explored"),
+    "certificate": ("level", "step", "norm", "apart", "explored"),
     "bound": ("value", "regret", "theorem", "comparator_norm", "comparator_loss"),
     "error": ("type", "message"),
 }

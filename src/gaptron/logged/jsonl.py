@@ -149,9 +149,17 @@ class DecisionLog:
             raise DecisionError(f"correct={correct!r} must be True or False")
         learner = decision._owner
         first = head(learner.classes, learner.problem.n_features)
+        if len(decision.distribution) != len(learner.classes):
+            raise DecisionError(f"labels were added after round {decision.round}: its decision fits this log no more")
         if not decision.probability > 0.0:
             raise DecisionError(f"the label of round {decision.round} had probability 0: no estimate can use it")
-        line = _line(features(decision._x), decision.label, decision.probability, float(correct), decision.distribution)
+        line = _line(
+            features(learner._row_of(decision)),
+            decision.label,
+            decision.probability,
+            float(correct),
+            decision.distribution,
+        )
         if self._head is None:
             self._open(first)
         elif self._head != first:

@@ -26,6 +26,7 @@ from gaptron.logged.teaching import as_if, logged_chances, same_labels, welcome
 from gaptron.types import Matrix, Vector
 
 Progress = Callable[[int], None]
+SELDOM = 10  # times in a log: a label that was likely to be played less often is out of reach
 REPLAY = 0x4E91A7  # sets the draws of a replay apart from those of learners
 FEW, HEAVY, OFF = 100, 0.1, 4.0  # when to warn: effective rounds, one round's share of the weight, standard errors
 
@@ -62,7 +63,7 @@ class Verdict:
         astray = abs(float(w.mean()) - 1.0) > OFF * error + 1e-9
         if self.out_of_reach is not None and self.out_of_reach > 1e-3:
             said.append(
-                f"{self.out_of_reach:.1%} of the learner's play falls on labels the logger would never have played: "
+                f"{self.out_of_reach:.1%} of the learner's play falls on labels the logger hardly ever played: "
                 "nothing is known of those"
             )
         elif astray or self.sure.low > self.sure.high:
@@ -172,4 +173,6 @@ def _weights(log: Log, play: Matrix) -> Vector:
 
 
 def _out_of_reach(log: Log, play: Matrix) -> float | None:
-    return None if log.distribution is None else float(play[log.distribution == 0.0].sum() / log.n_rounds)
+    return (
+        None if log.distribution is None else float(play[log.distribution < SELDOM / log.n_rounds].sum() / log.n_rounds)
+    )

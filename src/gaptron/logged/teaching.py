@@ -47,6 +47,7 @@ def as_if(decision: Decision, log: Log, t: int, drawn_from: Vector | None = None
     code = int(log.codes[t])
     if drawn_from is not None:
         decision._sheet.p[:] = drawn_from
+        decision._owner._taught = True
     chance = float(decision._sheet.p[code])
     other = replace(decision, label=log.classes[code], probability=chance, _code=code)
     decision._owner._open.add(other)  # it takes the place of the one that was drawn

@@ -1,0 +1,5 @@
+"""`python -m gaptron` is `gaptron`."""
+
+from gaptron.cli import main
+
+main()
