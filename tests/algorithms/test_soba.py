@@ -76,9 +76,9 @@ def test_five_rounds_by_hand():
 @pytest.mark.parametrize("gamma, a", [(0.2, 1.0), (0.5, 0.1), (1.0, 10.0)])
 def test_whole_runs_equal_the_textbook(matrix, gamma, a):
     X, y, K = noisy_stream(200, seed=8)
-    learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", matrix=matrix, gamma=gamma, a=a, seed=5)
+    learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", matrix=matrix, gamma=gamma, a=a, seed=2)
     trace = learner.play(X, y)
-    labels, W, _, sums, kinds = textbook(X, y, K, a, gamma, matrix, generator(5).random(200))
+    labels, W, _, sums, kinds = textbook(X, y, K, a, gamma, matrix, generator(2).random(200))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-9)
     assert learner._state.sum[0] == pytest.approx(sums[-1], abs=1e-9)
