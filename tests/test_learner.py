@@ -559,7 +559,7 @@ def test_bad_advice_labels_and_settings_are_named():
     learner = gaptron.Learner(n_classes=3, seed=0)
     with pytest.raises(InputError, match="advice, row 0: label 7 is not one"):
         learner.decide([1.0], advice=7)
-    assert learner.decide([1.0], advice=[[0.2, 0.3, 0.5]]).probability > 0  # as predict_proba gives it
+    assert learner.decide([1.0], advice=np.array([[0.2, 0.3, 0.5]])).probability > 0  # as predict_proba gives it
     with pytest.raises(InputError, match="another order"):
         learner.grow(classes=[2, 1, 0])
     with pytest.raises(InputError, match="must be a list of labels"):

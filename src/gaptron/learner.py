@@ -272,7 +272,7 @@ class Learner:
         if not math.isfinite(square):
             raise InputError("x holds NaN or infinity, or numbers too large to square")
         self._check(width, square, "x")
-        said = None if advice is None else self._advice(advice if np.ndim(advice) == 2 else [advice], 1)
+        said = None if advice is None else self._advice(advice if getattr(advice, "ndim", 1) == 2 else [advice], 1)
         self._begin(width, isinstance(row, SparseRow), None)
         row = row_like(row, self._sparse, width)
         sheet = self._sheet()

@@ -123,7 +123,7 @@ def start(data: Path, out: Path, seeds: int) -> subprocess.Popen:
     command = subprocess.Popen(
         [sys.executable, "-c", MAIN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
-    while not file.exists() or file.read_bytes().count(b"\n") < before + 5:
+    while not file.exists() or file.read_bytes().count(b"\n") < before + 2:
         assert command.poll() is None, command.stderr.read().decode()
         time.sleep(0.005)
     return command
@@ -138,7 +138,7 @@ def finish(data: Path, out: Path, seeds: int) -> tuple[list[Record], int]:
 
 
 def test_killed_and_interrupted_it_goes_on_where_it_stopped(folder, tmp_path):
-    seeds, data, out = 200, write(folder), tmp_path / "out"
+    seeds, data, out = 400, write(folder), tmp_path / "out"
     expected, n = finish(data, tmp_path / "whole", seeds)
     assert n == 3 * seeds
 
@@ -147,7 +147,7 @@ def test_killed_and_interrupted_it_goes_on_where_it_stopped(folder, tmp_path):
     killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     lines = (out / "results.jsonl").read_bytes().splitlines()
-    assert 5 <= len(lines) < n
+    assert 2 <= len(lines) < n
 
     gone(killed.pid)  # workers notice that nobody waits for them
     interrupted = start(data, out, seeds)

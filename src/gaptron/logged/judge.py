@@ -26,7 +26,7 @@ from gaptron.logged.teaching import as_if, logged_chances, same_labels, welcome
 from gaptron.types import Matrix, Vector
 
 Progress = Callable[[int], None]
-SELDOM = 10  # times in a log: a label that was likely to be played less often is out of reach
+SELDOM, RARE = 10, 0.01  # a label is out of reach if it was due fewer times in the log, or RARE is above that
 REPLAY = 0x4E91A7  # sets the draws of a replay apart from those of learners
 FEW, HEAVY, OFF = 100, 0.1, 4.0  # when to warn: effective rounds, one round's share of the weight, standard errors
 
@@ -174,5 +174,7 @@ def _weights(log: Log, play: Matrix) -> Vector:
 
 def _out_of_reach(log: Log, play: Matrix) -> float | None:
     return (
-        None if log.distribution is None else float(play[log.distribution < SELDOM / log.n_rounds].sum() / log.n_rounds)
+        None
+        if log.distribution is None
+        else float(play[log.distribution < min(SELDOM / log.n_rounds, RARE)].sum() / log.n_rounds)
     )

@@ -50,7 +50,7 @@ def headline(field: Field) -> str:
     else:
         lead = f"{name} has the least error{everywhere}, {error}, though it is first on none of them"
     rival = next((standing for standing in rest if standing.entry.algorithm != first.entry.algorithm), rest[0])
-    said = f"{lead}; the next algorithm, {_gap(field, rival)}"
+    said = f"{lead}; the next, {_gap(field, rival)}"
     if first.entry.tuned:
         said += f" The setting of {name} was chosen in hindsight, stream by stream, which flatters it."
         best = next((standing for standing in rest if not standing.entry.tuned), None)
