@@ -26,7 +26,7 @@ from gaptron.logged.teaching import as_if, logged_chances, same_labels, welcome
 from gaptron.types import Matrix, Vector
 
 Progress = Callable[[int], None]
-SELDOM, RARE = 10, 0.01  # a label is out of reach if it was due fewer times in the log, or RARE is above that
+SELDOM, RARE = 10, 0.01  # out of reach: due fewer than 10 times in the log, and less than once in 100 rounds
 REPLAY = 0x4E91A7  # sets the draws of a replay apart from those of learners
 FEW, HEAVY, OFF = 100, 0.1, 4.0  # when to warn: effective rounds, one round's share of the weight, standard errors
 
@@ -173,8 +173,7 @@ def _weights(log: Log, play: Matrix) -> Vector:
 
 
 def _out_of_reach(log: Log, play: Matrix) -> float | None:
-    return (
-        None
-        if log.distribution is None
-        else float(play[log.distribution < min(SELDOM / log.n_rounds, RARE)].sum() / log.n_rounds)
-    )
+    if log.distribution is None:
+        return None
+    least = min(SELDOM / log.n_rounds, RARE)
+    return float(play[log.distribution < least].sum() / log.n_rounds)
