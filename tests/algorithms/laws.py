@@ -75,9 +75,6 @@ PROJECTED = {"ball", "free", "decaying", "adaptive", "adagrad"}  # or steps that
 UNIFORM_FLOOR = {"banditron", "gaptron", "randomized-decoding", "soba"}  # no label is rarer than γ/K
 
 
-CORE = {"frugal-gaptron", "gaptron"}  # laws about the door rather than the algorithm are tried on these
-
-
 class Case(NamedTuple):
     algorithm: str
     loss: str
