@@ -671,8 +671,7 @@ def _direct(verb: Any, *arguments: Any) -> Any:
 
 def _sqnorm(row: Row) -> float:
     values: Vector = row.values if isinstance(row, SparseRow) else row
-    with np.errstate(over="ignore"):  # infinity is found by whoever asks
-        return float(values.dot(values))  # half the time of @ on a short row
+    return float(np.vdot(values, values))  # the one product that says nothing of an overflow: whoever asks finds it
 
 
 def _matrix(rows: Rows, width: int) -> Any:
