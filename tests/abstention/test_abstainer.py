@@ -1,7 +1,9 @@
 """The Abstainer at its front door: what it takes, what it refuses, and that a refusal changes nothing."""
 
+import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -352,3 +354,13 @@ def test_what_is_remembered_does_not_grow_with_the_rounds():
     tracemalloc.stop()
     assert after - before < 20_000
     assert peak - before < X.nbytes  # a trace and the draws, but no second copy of the advice
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"])
+def test_copies_go_on_alike(again):
+    X, y = random_advice(60, 4)
+    one = Abstainer(4, cost=0.3, seed=5)
+    one.play(X[:30], y[:30])
+    other = again(one)
+    np.testing.assert_array_equal(other.play(X[30:], y[30:]).predictions, one.play(X[30:], y[30:]).predictions)
+    assert other.certificate == one.certificate

@@ -78,7 +78,7 @@ class Abstainer:
 
     @property
     def _file(self) -> ModuleType:
-        return importlib.import_module(f"gaptron.abstention.{ALGORITHMS[self.algorithm]}")
+        return _algorithm(self.algorithm)  # a module is not kept: it could be neither copied nor pickled
 
     @property
     def rounds(self) -> int:
@@ -257,6 +257,11 @@ class Abstainer:
         least = float(losses[best])
         theorem = self._file.theorem(costs)
         return AbstainerBound(least + regret, regret, self.expected_loss - least, best, losses, theorem)
+
+
+@functools.cache
+def _algorithm(name: str) -> ModuleType:
+    return importlib.import_module(f"gaptron.abstention.{ALGORITHMS[name]}")
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.abstention import ABSTAIN, Abstainer, experts_from
-from gaptron.report.paper import BLUE, GREEN, VERMILLION
+from gaptron.report.colours import BLUE, GREEN, VERMILLION
 from gaptron.streams import Stream, open_stream
 from gaptron.types import Integers, Matrix, Vector
 

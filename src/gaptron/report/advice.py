@@ -6,11 +6,11 @@ import numpy as np
 
 from gaptron.algorithms.advised import BANDIT_EXPERTS
 from gaptron.learner import Learner
-from gaptron.report.paper import BLUE, GREEN, VERMILLION
+from gaptron.report.colours import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
 from gaptron.streams import Stream, open_stream, prepare
 from gaptron.types import Vector
 
-ORANGE, PURPLE, GREY = "#E69F00", "#CC79A7", "#999999"
+GREY = "#999999"
 EXPERTS = ("certified", "first", "second", "third", "fourth")  # as the trace calls them
 WINDOW = 100
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from gaptron.algorithms import frugal, gaptron
-from gaptron.report.paper import BLUE, GREEN, VERMILLION
+from gaptron.report.colours import BLUE, GREEN, VERMILLION
 from gaptron.types import Feedback, Loss, Problem, Round, Vector
 
 FLOOR = -60.0  # a score so low that its label does not matter

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from gaptron.algorithms import NAMES, gaptron, load
+from gaptron.report.colours import BLUE, GREEN, VERMILLION
 from gaptron.types import Feedback, Loss, Problem, Vector
-
-# Okabe & Ito's colours, which all eyes tell apart.
-VERMILLION, BLUE, GREEN = "#D55E00", "#0072B2", "#009E73"
 
 
 def overview() -> Iterator[tuple[str, ...]]:

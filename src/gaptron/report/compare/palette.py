@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from gaptron.report import colours
+
 
 class Colour(NamedTuple):
     """A colour on both grounds. Figures are drawn in the light one; the page turns it into a CSS variable."""
@@ -11,18 +13,18 @@ class Colour(NamedTuple):
     dark: str
 
 
-# Okabe & Ito's colours, which all eyes tell apart, without the yellow that white paper swallows; lighter at night.
+# Okabe & Ito's colours without the yellow that white paper swallows; lighter at night.
 INK = Colour("#1B1B1F", "#ECECF1")
 QUIET = Colour("#5C5F66", "#A9ADB6")  # words beside the data
 GREY = Colour("#B9BCC2", "#5E626B")  # those who are not named
 FAINT = Colour("#E3E4E8", "#34363D")  # lines of the grid
 PAPER = Colour("#FEFEFE", "#16171B")
-BLUE = Colour("#0072B2", "#3DA5E6")
-VERMILLION = Colour("#D55E00", "#F07A2C")
-GREEN = Colour("#009E73", "#1FC797")
-ORANGE = Colour("#E69F00", "#F5B83D")
-PURPLE = Colour("#CC79A7", "#E29BC4")
-SKY = Colour("#56B4E9", "#8CD0F7")
+BLUE = Colour(colours.BLUE, "#3DA5E6")
+VERMILLION = Colour(colours.VERMILLION, "#F07A2C")
+GREEN = Colour(colours.GREEN, "#1FC797")
+ORANGE = Colour(colours.ORANGE, "#F5B83D")
+PURPLE = Colour(colours.PURPLE, "#E29BC4")
+SKY = Colour(colours.SKY, "#8CD0F7")
 
 NAMED = {
     "ink": INK,
