@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from gaptron import Learner
-from gaptron.door import as_rows
 from gaptron.kernels.jit import jit
 from gaptron.kernels.rows import add, row, scores, zeros
 from gaptron.streams import synsep
 from gaptron.types import Sparse
+from gaptron.validation import as_rows
 
 ENTRANTS = {
     "gaptron logistic": {"algorithm": "gaptron", "loss": "logistic"},

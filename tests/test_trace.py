@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gaptron
-from gaptron.door import Classes
 from gaptron.trace import Tally, checkpoints
+from gaptron.validation import Classes
 
 
 def trace(codes=(0, 1, 2, 1), truth=(0, 2, 2, 0), names=("a", "b", "c")):

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from gaptron import comparator as compare
 from gaptron import model_file, snapshot
 from gaptron.algorithms import load
-from gaptron.door import Classes, Labels, as_advice, as_row, as_rows, block, n_rows, row_like
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.feedback import as_graph
 from gaptron.growth import grown
@@ -41,6 +40,7 @@ from gaptron.types import (
     SparseRow,
     Vector,
 )
+from gaptron.validation import Classes, Labels, as_advice, as_row, as_rows, block, n_rows, row_like
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
 FIRST_BLOCK, BLOCK = 1_024, 65_536  # rounds between two looks at the outside world (progress, Ctrl-C): first, most

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gaptron.door import Classes
 from gaptron.errors import InputError
 from gaptron.types import Flags, Integers, Matrix, Vector
+from gaptron.validation import Classes
 
 
 class Curve(NamedTuple):

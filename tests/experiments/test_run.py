@@ -5,13 +5,13 @@ import pytest
 from scipy import sparse
 
 from gaptron import Learner
-from gaptron.door import as_rows
 from gaptron.experiments import run as room
 from gaptron.experiments.run import run
 from gaptron.experiments.shelf import rows, shelve
 from gaptron.experiments.task import Task, version
 from gaptron.streams import Stream, prepare
 from gaptron.types import Sparse
+from gaptron.validation import as_rows
 from tests.experiments.small import stream, timeless
 
 TASK = Task("small", "frugal-gaptron", "full", "logistic", 3, {}, bound=True)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.abstention.door import as_cost, as_costs, as_label, as_labels, as_prediction, as_predictions
 from gaptron.abstention.trace import ABSTAIN, AbstainerTrace
+from gaptron.abstention.validation import as_cost, as_costs, as_label, as_labels, as_prediction, as_predictions
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from gaptron.seeds import generator
 from gaptron.types import Vector

@@ -218,7 +218,7 @@ def _account(
     no_bound: bool,
 ) -> dict[str, Any]:
     """Everything the summary says, as one object."""
-    from gaptron.luck import any_time  # noqa: PLC0415
+    from gaptron.high_probability import any_time  # noqa: PLC0415
     from gaptron.types import Feedback  # noqa: PLC0415
 
     problem = learner.problem

@@ -15,7 +15,7 @@ SOURCES = (
     "kernels/*.py",
     "algorithms/*.py",
     "learner.py",
-    "door.py",
+    "validation.py",
     "feedback.py",
     "trace.py",
     "comparator.py",

@@ -16,7 +16,6 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from gaptron.door import Classes
 from gaptron.errors import DecisionError, InputError, StreamError
 from gaptron.learner import Decision
 from gaptron.logged import lines
@@ -24,6 +23,7 @@ from gaptron.logged.lines import Entry, Gathered, MalformedError, encode, get, i
 from gaptron.logged.log import Log
 from gaptron.streams.source import Source
 from gaptron.types import SparseRow
+from gaptron.validation import Classes
 
 FORMAT, VERSION = "gaptron-log", 1
 

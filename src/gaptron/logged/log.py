@@ -7,11 +7,11 @@ from typing import Any, Self, final
 import numpy as np
 from scipy import sparse
 
-from gaptron.door import Classes
 from gaptron.errors import InputError, StreamError
 from gaptron.streams.block import Blame
 from gaptron.streams.rows import Rows, csr, first_not_finite, norms, tidy_rows
 from gaptron.types import Integers, Matrix, Vector
+from gaptron.validation import Classes
 
 CLOSE = 1e-4  # how far probabilities may be from summing to 1, and from each other: some loggers write float32
 ROUNDED = 1e-6  # how far above 1 a probability may be and still be 1

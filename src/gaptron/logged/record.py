@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.door import Classes, Labels
 from gaptron.errors import InputError, SettingError
 from gaptron.learner import Learner
 from gaptron.logged.log import Log, one_row, tidied
 from gaptron.logged.teaching import fits
 from gaptron.types import Feedback
+from gaptron.validation import Classes, Labels
 
 
 def record(learner: Learner, X: Any, y: Labels, *, name: str = "recorded") -> Log:

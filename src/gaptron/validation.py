@@ -1,4 +1,4 @@
-"""The door: a caller's X and y become rows and codes here, or one clear error does. Inside, nobody checks again."""
+"""Validation: a caller's X and y become rows and codes here, or one clear error does. Inside, nobody checks again."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gaptron.door import Classes, as_row, as_rows, block, n_rows, row_like, to_dense
 from gaptron.errors import InputError
 from gaptron.types import Sparse, SparseRow
+from gaptron.validation import Classes, as_row, as_rows, block, n_rows, row_like, to_dense
 
 X = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [4.0, 5.0, 6.0]])
 

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 
 import gaptron
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.luck import any_time, one_time, paid_in_the_gap
+from gaptron.high_probability import any_time, one_time, paid_in_the_gap
 from gaptron.types import Certificate, Comparator
 from tests.conftest import noisy_stream
 

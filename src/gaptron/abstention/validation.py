@@ -1,4 +1,4 @@
-"""The council's door: predictions, labels and costs are checked here, or one clear error says what is wrong."""
+"""Predictions, labels and costs are checked here, or one clear error says what is wrong."""
 
 import math
 from typing import Any
