@@ -1,7 +1,9 @@
 """The nouns that several rooms share. They name things and do nothing."""
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,8 +134,17 @@ class Advice(NamedTuple):
     heard: dict[str, float]  # adviser → its weight
 
 
+class Size(NamedTuple):
+    """How large a stream is, for those who ask what a round of it costs."""
+
+    n_classes: int
+    n_features: int
+    nonzeros: float  # numbers in a row, on average
+    rounds: int
+
+
 class Card(NamedTuple):
-    """What the overview table says of an algorithm."""
+    """What an algorithm says of itself to the overview table, the command line and comparisons."""
 
     paper: str
     feedback: tuple[Feedback, ...]
@@ -143,3 +154,5 @@ class Card(NamedTuple):
     regret_full: str
     regret_bandit: str
     advice: bool = False  # does it take a caller's own probabilities each round?
+    words: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # setting → its words, in the order of their codes
+    grid: Mapping[str, tuple[Any, ...]] = MappingProxyType({})  # setting → values to try, crossed; empty: not tuned

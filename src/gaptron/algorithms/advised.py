@@ -54,6 +54,7 @@ from gaptron.types import (
     Vector,
 )
 
+RULES = ("mistakes", "certificate")
 CARD = Card(
     paper="this library; extends Frugal Gaptron (2026)",
     feedback=(Feedback.FULL, Feedback.BANDIT),
@@ -63,6 +64,7 @@ CARD = Card(
     regret_full="O(‖U‖²)",
     regret_bandit="O(‖U‖² √(KT))",
     advice=True,
+    words={"rule": RULES},
 )
 # The experts, by feedback: the certified learner, four advisers side by side, and the caller's, if it has one.
 BANDIT_EXPERTS = ("certified", "one-vs-all", "softmax 2", "softmax 8", "adagrad 0.3")
@@ -77,7 +79,6 @@ PULL = 0.1  # ρ²: how fast v moves
 MOST = 10.0  # the most a hit may count in the estimate of H
 SMALL = 1e-3  # an adviser lets smaller derivatives pass: they teach it nothing and cost a root for every feature
 TINY = 1e-280  # while all ‖x‖² are below this, rows count as zero
-RULES = ("mistakes", "certificate")
 MISTAKES = RULES.index("mistakes")
 
 SQUARE, LEVEL, STEP, COST, LARGEST, MOVED, CLOCK, SUM, CALLED, SEEN = range(10)  # what state.total holds

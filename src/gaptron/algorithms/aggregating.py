@@ -19,7 +19,8 @@ of the last ones only. With batch=b the step 3 of the chains uses b rounds drawn
 quicker, and no longer the posterior (stochastic gradient Langevin dynamics, Welling & Teh 2011).
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from gaptron.kernels.mixture import FEW, Rules, absorb, check, grid_price, logs,
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Foster et al. 2018, Algorithm 1",
@@ -41,9 +42,11 @@ CARD = Card(
     memory="data + CdK",
     regret_full="O(dK log T)",
     regret_bandit="",
+    grid={"nu": (0.3, 1.0, 3.0, 10.0)},
 )
 NOTES = ()
 MEMORY = 10_000
+CHAINS, STEPS = 16, 2  # unless a caller says otherwise
 
 
 class Aggregating(NamedTuple):
@@ -102,8 +105,8 @@ def weights(state: AggregatingState, sparse: bool) -> Matrix:
 def recommend(
     problem: Problem,
     nu: float | None = None,
-    chains: int = 16,
-    steps: int = 2,
+    chains: int = CHAINS,
+    steps: int = STEPS,
     batch: int = 0,
     step: float = 1.0,
     memory: int | None = None,
@@ -119,6 +122,16 @@ def recommend(
     return Aggregating(
         float(nu), int(chains), int(steps), int(batch), float(step), int(memory), int(nonzeros), int(grid)
     )
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of a weight and a number of the row that a round takes: every step of every chain goes through its past.
+
+    The past is half of what is kept in the end, on average; or the batch.
+    """
+    kept = min(size.rounds, settings.get("memory") or MEMORY) / 2
+    steps = settings.get("chains", CHAINS) * settings.get("steps", STEPS)
+    return float(steps * (settings.get("batch") or kept) * size.nonzeros * size.n_classes)
 
 
 def theorem(problem: Problem, settings: Aggregating) -> str:

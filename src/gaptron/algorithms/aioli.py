@@ -14,7 +14,8 @@ The bonus, the loss of both labels at the row just seen, pulls z towards 0 where
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +27,9 @@ from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, zeros
 from gaptron.kernels.simplex import draw, point
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
+PLAYS = ("top", "sample")
 CARD = Card(
     paper="Jézéquel, Gaillard & Rudi 2020, Algorithm 1",
     feedback=(Feedback.FULL,),
@@ -36,10 +38,11 @@ CARD = Card(
     memory="d²",
     regret_full="O(D d ln T), K = 2",
     regret_bandit="",
+    words={"play": PLAYS},
+    grid={"lam": (0.01, 0.1, 1.0, 10.0)},
 )
 NOTES = ()
 
-PLAYS = ("top", "sample")
 LARGEST = 2**31  # bytes
 
 
@@ -105,6 +108,11 @@ def recommend(problem: Problem, lam: float | None = None, reach: float | None = 
         raise SettingError(f"reach={reach!r} must be a number of at least 0")
     check_room(problem.n_features)
     return Aioli(float(lam), float(reach), play == "sample")
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes: the whole matrix is gone through."""
+    return float(size.n_features**2)
 
 
 def theorem(problem: Problem, settings: Aioli) -> str:

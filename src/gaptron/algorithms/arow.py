@@ -19,20 +19,22 @@ with two they are not, and both are in use.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.jit import jit
-from gaptron.kernels.linalg import FULL, check_room, matrix_kind, move_one, shrink, times_one
+from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move_one, shrink, times_one
 from gaptron.kernels.losses import margin
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
 from gaptron.kernels.simplex import best, point, rival
 from gaptron.kernels.variance import add_spread, drop, narrow, spread_one
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
+UPDATES = ("precision", "drop")
 CARD = Card(
     paper="Crammer, Kulesza & Dredze 2009, Figure 1",
     feedback=(Feedback.FULL,),
@@ -41,9 +43,10 @@ CARD = Card(
     memory="2dK; full matrices d²K",
     regret_full="none given here",
     regret_bandit="",
+    words={"matrix": MATRICES, "update": UPDATES},
+    grid={"r0": tuple(2.0**i for i in (-5, -3, -1, 1, 3, 5))},  # Crammer et al. tune r as well
 )
 NOTES = ()
-UPDATES = ("precision", "drop")
 DROP = UPDATES.index("drop")
 
 
@@ -94,6 +97,12 @@ def recommend(problem: Problem, matrix: str = "diagonal", r0: float = 1.0, updat
     if update not in UPDATES:
         raise SettingError(f"update={update!r} must be one of {', '.join(UPDATES)}")
     return Arow(kind, float(r0), UPDATES.index(update))
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    matrix = size.n_features**2 if settings.get("matrix") == "full" else 0
+    return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Arow) -> str:

@@ -28,6 +28,7 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="O((D²K)^⅓ T^⅔)",
+    grid={"gamma": tuple(2.0**-i for i in (10, 8, 6, 5, 4, 3, 2, 1))},  # Kakade et al., Figure 2
 )
 NOTES = ()
 

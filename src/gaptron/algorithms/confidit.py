@@ -18,18 +18,19 @@ nothing is promised.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.jit import jit
-from gaptron.kernels.linalg import FULL, check_room, matrix_kind, move_one, shrink, times_one
+from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move_one, shrink, times_one
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, point
 from gaptron.kernels.variance import ridge, spreads
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Crammer & Gentile 2011",
@@ -39,6 +40,8 @@ CARD = Card(
     memory="2dK; full matrices d²K",
     regret_full="",
     regret_bandit="none as practised; Õ(K √(dT)) against its model's best policy",
+    words={"matrix": MATRICES},
+    grid={"eta": tuple(10.0**i for i in range(-3, 5))},
 )
 NOTES = ()
 TINY = 1e-280  # rows whose ‖x‖² is below this count as zero
@@ -91,6 +94,12 @@ def recommend(problem: Problem, matrix: str = "diagonal", alpha: float = 1.0, et
     if not (eta >= 0.0 and math.isfinite(eta)):
         raise SettingError(f"eta={eta!r} must be a number of at least 0")
     return Confidit(kind, float(alpha), float(eta))
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    matrix = size.n_classes * size.n_features**2 if settings.get("matrix") == "full" else 0
+    return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Confidit) -> str:

@@ -12,7 +12,8 @@ Feedback: bandit.   Cost: O(N nnz K) to predict, O(N) to learn.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from gaptron.kernels.history import refuse_beyond
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Auer, Cesa-Bianchi, Freund & Schapire 2002",
@@ -32,8 +33,10 @@ CARD = Card(
     memory="N dK",
     regret_full="",
     regret_bandit="O(√(KT ln N)) to the best of N experts",
+    grid={"eta": (0.001, 0.01, 0.1, 1.0)},
 )
 NOTES = ()
+EXPERTS = 1000  # unless a caller says otherwise
 FEW = 4  # dK up to which the experts are a grid
 
 
@@ -86,7 +89,7 @@ def weights(state: Exp4State, sparse: bool) -> Matrix:
     return by_label(np.asarray(np.tensordot(state.q - 1.0 / len(state.q), state.W, 1)), sparse)
 
 
-def recommend(problem: Problem, experts: int = 1000, eta: float | None = None, experts_seed: int = 0) -> Exp4:
+def recommend(problem: Problem, experts: int = EXPERTS, eta: float | None = None, experts_seed: int = 0) -> Exp4:
     """1000 experts; η for the horizon if it is known, else for every round in turn."""
     if experts != int(experts) or experts < 2:
         raise SettingError(f"experts={experts!r} must be a whole number of at least 2")
@@ -98,6 +101,11 @@ def recommend(problem: Problem, experts: int = 1000, eta: float | None = None, e
     elif not (eta > 0.0 and math.isfinite(eta)):
         raise SettingError(f"eta={eta!r} must be a positive number; left out, it follows the horizon or the rounds")
     return Exp4(int(experts), float(eta), int(experts_seed))
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of a weight and a number of the row that a round takes: every expert scores every row."""
+    return float(settings.get("experts", EXPERTS)) * size.nonzeros * size.n_classes
 
 
 def theorem(problem: Problem, settings: Exp4) -> str:

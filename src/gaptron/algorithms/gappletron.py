@@ -27,6 +27,7 @@ from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqno
 from gaptron.kernels.simplex import best, draw, mix_uniform, rival
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Vector
 
+STEPS = ("adaptive", "fixed")
 CARD = Card(
     paper="after van der Hoeven, Fusco & Cesa-Bianchi 2021",
     feedback=(Feedback.FULL, Feedback.BANDIT, Feedback.GRAPH),
@@ -35,9 +36,9 @@ CARD = Card(
     memory="dK + K²",
     regret_full="O(K ‖U‖²)",
     regret_bandit="O(D √(ρKT)), ρ = K for bandit",
+    words={"steps": STEPS},
 )
 NOTES = ("gap",)  # a, before the exploration γ
-STEPS = ("adaptive", "fixed")
 
 
 class Gappletron(NamedTuple):

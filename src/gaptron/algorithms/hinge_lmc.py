@@ -18,7 +18,8 @@ it the oldest is forgotten.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from gaptron.kernels.mixture import Rules, leap
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="after Foster & Krishnamurthy 2018, Algorithm 1",
@@ -41,9 +42,11 @@ CARD = Card(
     memory="data + CdK",
     regret_full="",
     regret_bandit="none here; the paper's own Õ((B/γ) √(dKT))",
+    grid={"eta": (0.01, 0.1, 1.0)},
 )
 NOTES = ()
 MEMORY = 10_000
+CHAINS, STEPS = 16, 2  # unless a caller says otherwise
 
 
 class HingeLmc(NamedTuple):
@@ -123,8 +126,8 @@ def recommend(
     mu: float | None = None,
     margin: float = 1.0,
     ball: float | None = None,
-    chains: int = 16,
-    steps: int = 2,
+    chains: int = CHAINS,
+    steps: int = STEPS,
     batch: int = 0,
     step: float = 0.5,
     memory: int | None = None,
@@ -153,6 +156,16 @@ def recommend(
             raise SettingError(f"{name}={count!r} must be a whole number of at least {least}")
     first = 0.0 if eta is None else float(eta), float(mu), float(margin), float(ball)
     return HingeLmc(*first, int(chains), int(steps), int(batch), float(step), int(memory), int(nonzeros))
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of a weight and a number of the row that a round takes: every step of every chain goes through its past.
+
+    The past is half of what is kept in the end, on average; or the batch.
+    """
+    kept = min(size.rounds, settings.get("memory") or MEMORY) / 2
+    steps = settings.get("chains", CHAINS) * settings.get("steps", STEPS)
+    return float(steps * (settings.get("batch") or kept) * size.nonzeros * size.n_classes)
 
 
 def theorem(problem: Problem, settings: HingeLmc) -> str:

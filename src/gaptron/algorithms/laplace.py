@@ -16,7 +16,8 @@ The mean is over a fixed set of Gaussian points, so that q̄ is a function of x 
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,13 +25,14 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.dice import new_dice, normal, shake
 from gaptron.kernels.jit import jit
 from gaptron.kernels.likelihood import told
-from gaptron.kernels.linalg import FULL, check_room, matrix_kind
+from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
 from gaptron.kernels.newton import clear, descend, dot, grow, spread, times
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, point, softmax
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
+PLAYS = ("top", "sample")
 CARD = Card(
     paper="after Foster et al. 2018; Spiegelhalter & Lauritzen 1990",
     feedback=(Feedback.FULL,),
@@ -39,10 +41,10 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="unknown",
     regret_bandit="",
+    words={"matrix": MATRICES, "play": PLAYS},
+    grid={"nu": (0.3, 1.0, 3.0, 10.0)},
 )
 NOTES = ()
-
-PLAYS = ("top", "sample")
 
 
 class Laplace(NamedTuple):
@@ -118,6 +120,12 @@ def recommend(
     if full:
         check_room(n, n)
     return Laplace(full, float(nu), int(samples), play == "sample")
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    matrix = size.n_classes * (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
+    return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Laplace) -> str:

@@ -18,18 +18,19 @@ the exact minimiser only inside the ball.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.jit import jit
-from gaptron.kernels.linalg import FULL, check_room, matrix_kind
+from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
 from gaptron.kernels.newton import clear, dot, follow, grow, into_ball
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, softmax
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Hazan & Kale 2011, Algorithm 1",
@@ -39,6 +40,8 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="",
     regret_bandit="O(ln T) to O(T^⅔), as α grows",
+    words={"matrix": MATRICES},
+    grid={"gamma": (0.001, 0.01, 0.1), "ball": (1.0, 10.0, 100.0)},
 )
 NOTES = ()
 
@@ -110,6 +113,12 @@ def recommend(
     if full:
         check_room(n, n)
     return Newtron(full, float(alpha), float(beta), float(gamma), float(ball))
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    matrix = (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
+    return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Newtron) -> str:

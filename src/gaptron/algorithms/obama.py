@@ -18,7 +18,8 @@ posterior of the last ones only. With batch=b a step uses b of them and refuses 
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from gaptron.kernels.mixture import FEW, Rules, absorb, check, grid_price, logs,
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Foster et al. 2018, section 4",
@@ -40,9 +41,11 @@ CARD = Card(
     memory="data + CdK",
     regret_full="",
     regret_bandit="O(K √(dT log T))",
+    grid={"mu": (0.01, 0.03, 0.1, 0.3)},
 )
 NOTES = ()
 MEMORY = 10_000
+CHAINS, STEPS = 16, 2  # unless a caller says otherwise
 
 
 class Obama(NamedTuple):
@@ -112,8 +115,8 @@ def recommend(
     problem: Problem,
     mu: float | None = None,
     nu: float | None = None,
-    chains: int = 16,
-    steps: int = 2,
+    chains: int = CHAINS,
+    steps: int = STEPS,
     batch: int = 0,
     step: float = 1.0,
     memory: int | None = None,
@@ -132,6 +135,16 @@ def recommend(
     check(nu, step, grid, chains=chains, steps=steps, batch=batch, memory=memory, nonzeros=nonzeros)
     sizes = int(chains), int(steps), int(batch), float(step), int(memory), int(nonzeros), int(grid)
     return Obama(0.0 if mu is None else float(mu), float(nu), *sizes)
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of a weight and a number of the row that a round takes: every step of every chain goes through its past.
+
+    The past is half of what is kept in the end, on average; or the batch.
+    """
+    kept = min(size.rounds, settings.get("memory") or MEMORY) / 2
+    steps = settings.get("chains", CHAINS) * settings.get("steps", STEPS)
+    return float(steps * (settings.get("batch") or kept) * size.nonzeros * size.n_classes)
 
 
 def theorem(problem: Problem, settings: Obama) -> str:

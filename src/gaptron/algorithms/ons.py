@@ -15,20 +15,22 @@ z_k - z_y ≤ √2 DX. This is the exp(D) of the regret, and no proper learner i
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.likelihood import told
-from gaptron.kernels.linalg import FULL, check_room, matrix_kind
+from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.newton import clear, descend, grow, into_ball
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, point, softmax
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
+PLAYS = ("top", "sample")
 CARD = Card(
     paper="Hazan, Agarwal & Kale 2007",
     feedback=(Feedback.FULL,),
@@ -37,10 +39,10 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="O(exp(D) dK ln T) full",
     regret_bandit="",
+    words={"matrix": MATRICES, "play": PLAYS},
+    grid={"beta": (0.01, 0.03, 0.1, 0.3, 1.0)},
 )
 NOTES = ()
-
-PLAYS = ("top", "sample")
 
 
 class Ons(NamedTuple):
@@ -125,6 +127,12 @@ def recommend(
     if not ball > 0.0:
         raise SettingError(f"ball={ball!r} must be positive")
     return Ons(full, float(beta), float(eps), float(ball), play == "sample")
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    matrix = (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
+    return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Ons) -> str:

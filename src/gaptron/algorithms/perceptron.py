@@ -22,6 +22,7 @@ from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, point
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row
 
+UPDATES = ("worst", "uniform", "proportional")
 CARD = Card(
     paper="Crammer & Singer 2003; Fink et al. 2006",
     feedback=(Feedback.FULL,),
@@ -30,11 +31,9 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖² + ‖U‖√L_T)",
     regret_bandit="",
+    words={"update": UPDATES},
 )
 NOTES = ()
-
-
-UPDATES = ("worst", "uniform", "proportional")
 
 
 class Perceptron(NamedTuple):

@@ -16,17 +16,18 @@ A right answer changes nothing. The diagonal version is the one of the LIBOL and
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.linalg import FULL, check_room, matrix_kind, move, shrink, times_pair
+from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move, shrink, times_pair
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, scores, zeros
 from gaptron.kernels.simplex import best, point
 from gaptron.kernels.variance import grow, scores_shared
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Cesa-Bianchi, Conconi & Gentile 2005; Orabona et al. 2012",
@@ -36,6 +37,8 @@ CARD = Card(
     memory="dK; full matrix (dK)²",
     regret_full="full matrix: O(‖U‖ √(dK L_T ln T) + dK ln T)",
     regret_bandit="",
+    words={"matrix": MATRICES},
+    grid={"a": (0.01, 0.1, 1.0, 10.0, 100.0)},
 )
 NOTES = ()
 
@@ -87,6 +90,12 @@ def recommend(problem: Problem, matrix: str = "diagonal", a: float = 1.0) -> Sec
     if not (a > 0.0 and math.isfinite(a)):
         raise SettingError(f"a={a!r} must be a positive number")
     return SecondOrderPerceptron(kind, float(a))
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    matrix = (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
+    return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: SecondOrderPerceptron) -> str:

@@ -16,17 +16,18 @@ as long as the sum does not fall below zero.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.linalg import FULL, check_room, matrix_kind, move, shrink, times_pair
+from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move, shrink, times_pair
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, rival
 from gaptron.kernels.variance import ridge, spread_one
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Beygelzimer, Orabona & Zhang 2017, Algorithm 1",
@@ -36,6 +37,8 @@ CARD = Card(
     memory="2dK; full matrix (dK)²",
     regret_full="",
     regret_bandit="full matrix: O(‖U‖² + (K/κ) √(dT ln T)), all L_κ",
+    words={"matrix": MATRICES},
+    grid={"gamma": tuple(2.0**-i for i in (6, 5, 4, 3, 2)), "a": (0.1, 1.0, 10.0)},
 )
 NOTES = ()
 
@@ -96,6 +99,12 @@ def recommend(problem: Problem, matrix: str = "diagonal", gamma: float | None = 
     if not (a > 0.0 and math.isfinite(a)):
         raise SettingError(f"a={a!r} must be a positive number")
     return Soba(kind, float(gamma), float(a))
+
+
+def passes(settings: Mapping[str, Any], size: Size) -> float:
+    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    matrix = (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
+    return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Soba) -> str:

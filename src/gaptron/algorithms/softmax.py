@@ -30,6 +30,8 @@ from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, point, softmax
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
 
+STEPS = ("fixed", "decaying", "adaptive", "adagrad")
+PLAYS = ("top", "sample")
 CARD = Card(
     paper="Zinkevich 2003; Duchi, Hazan & Singer 2011",
     feedback=(Feedback.FULL,),
@@ -38,12 +40,12 @@ CARD = Card(
     memory="dK",
     regret_full="O(D √L_T + D²) adaptive, O(D √T) decaying",
     regret_bandit="",
+    words={"step": STEPS, "play": PLAYS},
+    grid={"eta": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)},
 )
 NOTES = ()
 
-STEPS = ("fixed", "decaying", "adaptive", "adagrad")
 FIXED, DECAYING, ADAPTIVE, ADAGRAD = range(4)
-PLAYS = ("top", "sample")
 # ‖q - e_y‖² ≤ 2(1 - q_y)² ≤ 2·SELF·(-ln q_y): (1 - q)²/(-ln q) is largest, 0.407264, at q = 0.2847
 SELF = 0.40727
 

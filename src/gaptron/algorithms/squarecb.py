@@ -34,6 +34,7 @@ from gaptron.kernels.rows import by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
 
+WEIGHTINGS = ("gap", "first-order")
 CARD = Card(
     paper="Foster & Rakhlin 2020, Algorithm 1",
     feedback=(Feedback.BANDIT,),
@@ -42,9 +43,10 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="O(√(KT·Reg)) if realisable",
+    words={"oracle": ORACLES, "steps": STEPS, "weighting": WEIGHTINGS},
+    grid={"c": tuple(4.0**i for i in range(7))},
 )
 NOTES = ()
-WEIGHTINGS = ("gap", "first-order")
 FIRST_ORDER = WEIGHTINGS.index("first-order")
 
 
