@@ -87,8 +87,8 @@ def kind(request: pytest.FixtureRequest) -> Any:
     return KINDS[request.param]
 
 
-WORK = {"r", "b", "c", "g", "w", "squares", "work"}  # a state's work space, written over before it is read
-COMPILED = {"_decide_once", "_learn_once"}  # found again when needed
+# Room to work in, and what is compiled again when needed.
+PASSING = {"_round", "_work", "_fresh", "_decide_once", "_learn_once", "_commit_once", "_use", "_interrupted"}
 
 
 def portrait(learner: Any) -> dict[str, Any]:
@@ -99,11 +99,12 @@ def portrait(learner: Any) -> dict[str, Any]:
             found[name] = repr(value.bit_generator.state)
         elif name == "_state" and value is not None:
             for field, part in zip(value._fields, value):
-                if field not in WORK:
-                    found[f"state.{field}"] = np.shape(part), np.array(part).tobytes()
+                found[f"state.{field}"] = np.shape(part), np.array(part).tobytes()
+        elif name == "_count":
+            found[name] = value.decided.item(), value.learned.item()
         elif isinstance(value, float):  # the longest row is summed by other verbs for one row and for many
             found[name] = float(f"{value:.12g}")
-        elif name not in COMPILED and (value is None or isinstance(value, (int, str, tuple, dict, list, set))):
+        elif name not in PASSING and (value is None or isinstance(value, (int, str, tuple, dict, list, set))):
             found[name] = repr(value)
     return found
 

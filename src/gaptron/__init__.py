@@ -3,16 +3,19 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gaptron.abstention import ABSTAIN, Abstainer, experts_from
+from gaptron.bounds import Bound
+from gaptron.decision import Decision
 from gaptron.errors import (
     DecisionError,
     GaptronError,
     InputError,
+    InUseError,
     ModelFileError,
     NoBoundError,
     SettingError,
     StreamError,
 )
-from gaptron.learner import Bound, Decision, Learner
+from gaptron.learner import Learner
 from gaptron.trace import Curve, Tally, Trace
 from gaptron.types import Certificate
 from gaptron.version import __version__ as __version__
@@ -29,6 +32,7 @@ __all__ = [
     "Decision",
     "DecisionError",
     "GaptronError",
+    "InUseError",
     "InputError",
     "Learner",
     "ModelFileError",

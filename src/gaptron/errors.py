@@ -6,7 +6,8 @@
     ├── SettingError    (ValueError)   an unknown algorithm or setting, a missing or impossible value
     ├── DecisionError   (ValueError)   a decision answered twice, by the wrong learner, or in the wrong words
     ├── ModelFileError  (ValueError)   a learner that cannot be written to a file or read from it; names the file
-    └── NoBoundError    (ValueError)   no theorem covers this run; the message says why
+    ├── NoBoundError    (ValueError)   no theorem covers this run; the message says why
+    └── InUseError      (RuntimeError) a learner that another thread is using
 
 A call that raises one of these has changed nothing.
 """
@@ -49,3 +50,7 @@ class ModelFileError(GaptronError, ValueError):
 
 class NoBoundError(GaptronError, ValueError):
     """No theorem covers this run."""
+
+
+class InUseError(GaptronError, RuntimeError):
+    """A learner that another thread is using."""

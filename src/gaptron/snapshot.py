@@ -1,40 +1,78 @@
-"""The tuples of a learner (settings, state, sheets) as plain trees of words, numbers and arrays, and back.
+"""The tuples of a learner (settings, state, rows) as plain trees of words, numbers and arrays, and back.
 
 Whoever wrote a tree may have meant harm, and compiled code does not look where it writes. So a tuple is only ever
-filled in: a fresh one of the right algorithm says which fields, types and shapes there are, and numbers that serve as
-places in memory are checked one by one.
+filled in: a fresh one of the right algorithm says which fields, types and shapes there are, no number sizes or indexes
+anything, and the few that compiled code uses as places are checked by the algorithm's own `check_state`.
 """
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from gaptron.types import SparseRow
+from gaptron.types import Row, SparseRow
 
 ROOM = 1 << 28  # weights that are made without asking whether the tree holds as many
+SETTLED = 1e-9  # settings come from formulas; another machine may round their last digits another way
 
 
 def spread(value: Any) -> Any:
-    """A tuple with named fields as a dict, and so on inside."""
+    """A tuple with named fields, or a record of named numbers, as a dict, and so on inside."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: spread(part) for name, part in zip(value._fields, value)}
+    if isinstance(value, np.recarray):
+        return {name: value[name].item() for name in value.dtype.names}
     return value
 
 
 def fill(fresh: Any, tree: Any, name: str) -> Any:
     """What `spread` made of a tuple like the fresh one, in the fresh one's own arrays."""
     if isinstance(fresh, tuple) and hasattr(fresh, "_fields"):
-        if type(tree) is not dict or set(tree) != set(fresh._fields):
-            raise ValueError(f"the fields of {name} are not {', '.join(fresh._fields)}")
+        check_words(tree, fresh._fields, name)
         return type(fresh)(*(fill(part, tree[field], f"{name}.{field}") for field, part in zip(fresh._fields, fresh)))
-    if type(tree) is not type(fresh) and not (isinstance(fresh, np.ndarray) and isinstance(tree, np.memmap)):
-        raise ValueError(f"{name} is a {type(tree).__name__}, not a {type(fresh).__name__}")
-    if isinstance(fresh, np.ndarray):
-        if tree.shape != fresh.shape or tree.dtype != fresh.dtype:
-            raise ValueError(f"{name} is {tree.dtype} {tree.shape}, not {fresh.dtype} {fresh.shape}")
-        fresh[...] = tree
+    if isinstance(fresh, np.recarray):
+        check_words(tree, fresh.dtype.names, name)
+        for word in fresh.dtype.names:
+            fresh[word] = _number(tree[word], fresh.dtype[word], f"{name}.{word}")
         return fresh
-    return tree
+    if type(tree) is not np.ndarray and not isinstance(tree, np.memmap):
+        raise ValueError(f"{name} is a {type(tree).__name__}, not an array")
+    if tree.shape != fresh.shape or tree.dtype != fresh.dtype:
+        raise ValueError(f"{name} is {tree.dtype} {tree.shape}, not {fresh.dtype} {fresh.shape}")
+    if tree.dtype.kind == "f" and not np.isfinite(tree).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    fresh[...] = tree
+    return fresh
+
+
+def check_words(tree: Any, words: Any, name: str) -> None:
+    """Refuse a dict with other keys."""
+    if type(tree) is not dict or set(tree) != set(words):
+        raise ValueError(f"the fields of {name} are not {', '.join(words)}")
+
+
+def _number(value: Any, kind: np.dtype[Any], name: str) -> Any:
+    if kind.kind == "i":
+        if type(value) is not int or not 0 <= value <= np.iinfo(np.int64).max:
+            raise ValueError(f"{name}={value!r} is not a count")
+    elif type(value) is not float or not math.isfinite(value):
+        raise ValueError(f"{name}={value!r} is not a finite number")
+    return value
+
+
+def same_settings(recommended: Any, tree: Any) -> Any:
+    """The settings of a tree, which must be those that this version recommends for the same problem."""
+    check_words(tree, recommended._fields, "settings")
+    for name, wanted in zip(recommended._fields, recommended):
+        value = tree[name]
+        alike = type(value) is type(wanted) and (
+            math.isclose(value, wanted, rel_tol=SETTLED) if isinstance(wanted, float) else value == wanted
+        )
+        if not alike:
+            raise ValueError(f"its setting {name} is {value!r}, and this version has {wanted!r} there")
+    return type(recommended)(*(tree[name] for name in recommended._fields))
 
 
 def numbers(tree: Any) -> int:
@@ -50,35 +88,49 @@ def check_room(n_classes: int, n_features: int, tree: Any) -> None:
         raise ValueError(f"{n_classes} × {n_features} weights are claimed and not there")
 
 
-def check_places(state: Any, n_classes: int, n_features: int) -> None:
-    """Refuse a state that would send compiled code outside its arrays."""
-
-    def between(what: Any, low: int, high: int, name: str) -> None:
-        if np.size(what) and not (np.min(what) >= low and np.max(what) <= high):
-            raise ValueError(f"{name} points outside its array")
-
-    if hasattr(state, "span"):  # a history of rows
-        strip, lines, (first, count, free) = len(state.values), len(state.place), state.span.tolist()
-        between(first, 0, max(0, lines - 1), "span")
-        between(count, 0, lines, "span")
-        between(free, 0, strip, "span")
-        between(state.place, 0, strip, "place")
-        kept = state.place[(first + np.arange(count)) % max(1, lines)]
-        least = 0 if len(state.indices) else n_features  # dense rows are all as wide
-        between(kept[:, 1] - kept[:, 0], least, n_features, "place")
-        between(state.indices, 0, n_features - 1, "indices")
-        between(state.y, 0, n_classes - 1, "y")
-    if hasattr(state, "S") and hasattr(state, "size"):  # a kernel's support
-        between(state.size[0], 0, len(state.A), "size")
+# --- rows of decisions --------------------------------------------------------------------------------------
 
 
-def row_of(tree: Any, sparse: bool, n_features: int, name: str) -> Any:
-    """A decision's row."""
+def rows_of(rows: list[Row]) -> dict[str, Any]:
+    """Many rows, dense or sparse, as the three arrays of a compressed matrix."""
+    indices = [row.indices if isinstance(row, SparseRow) else np.flatnonzero(row) for row in rows]
+    values = [row.values if isinstance(row, SparseRow) else row[at] for row, at in zip(rows, indices)]
+    nothing = [np.zeros(0)]
+    return {
+        "indptr": np.cumsum([0, *map(len, indices)], dtype=np.int64),
+        "indices": np.concatenate([*nothing, *indices]).astype(np.int64),
+        "values": np.concatenate([*nothing, *values]).astype(np.float64),
+    }
+
+
+def rows_from(tree: Any, count: int, sparse: bool, n_features: int) -> list[Row]:
+    """The rows of `rows_of`, in the layout asked for."""
+    check_words(tree, ("indptr", "indices", "values"), "pending.rows")
+    indptr, indices, values = (array_of(tree[name], "pending.rows") for name in ("indptr", "indices", "values"))
+    if not (indptr.dtype == indices.dtype == np.int64 and values.dtype == np.float64):
+        raise ValueError("pending.rows is of the wrong types")
+    if len(indptr) != count + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values):
+        raise ValueError("pending.rows does not hold a row for each decision")
+    if (np.diff(indptr) < 0).any() or not np.isfinite(values).all():
+        raise ValueError("pending.rows is damaged")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
+        raise ValueError(f"pending.rows holds a column outside 0..{n_features - 1}")
     if not sparse:
-        return fill(np.empty(n_features), tree, name)
-    length = np.size(tree["values"])
+        check_room(count, n_features, tree)
+        table = sp.csr_matrix((values, indices, indptr), shape=(count, n_features)).toarray()
+        return [row.copy() for row in table]
     kind = np.int32 if n_features <= np.iinfo(np.int32).max else np.int64
-    row = fill(SparseRow(np.empty(length, dtype=kind), np.empty(length)), tree, name)
-    if length and not (row.indices[0] >= 0 and row.indices[-1] < n_features and (np.diff(row.indices) > 0).all()):
-        raise ValueError(f"{name} holds a column outside 0..{n_features - 1}, or one twice")
-    return row
+    rows: list[Row] = []
+    for start, stop in pairwise(indptr):
+        places = indices[start:stop].astype(kind)
+        if (np.diff(places) <= 0).any():
+            raise ValueError("pending.rows holds a column twice")
+        rows.append(SparseRow(places, values[start:stop].copy()))
+    return rows
+
+
+def array_of(value: Any, name: str) -> Any:
+    """An array of one dimension, or an error."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1:
+        raise ValueError(f"{name} is not a list of numbers")
+    return value

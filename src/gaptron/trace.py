@@ -85,6 +85,18 @@ class Trace:
             np.cumsum(self.top != self.truth, dtype=np.int64)[at],
         )
 
+    def first(self, rounds: int) -> "Trace":
+        """The trace of the first rounds alone."""
+        return Trace(
+            self.classes,
+            self.codes[:rounds],
+            self.top[:rounds],
+            self.truth[:rounds],
+            self.truth_probability[:rounds],
+            self.note_names,
+            self.notes[:rounds],
+        )
+
     def __add__(self, other: "Trace") -> "Trace":
         if self.classes.labels != other.classes.labels or self.note_names != other.note_names:
             raise InputError("these traces are of different learners")

@@ -65,13 +65,28 @@ Row = NDArray[np.float64] | SparseRow
 
 
 class Round(NamedTuple):
-    """One round's work sheet: `decide` fills it, `learn` reads it, however much later."""
+    """What a round is about, the same for every algorithm. Whatever else an algorithm needs is in its own scratch."""
 
     z: Vector  # scores; their argmax is the practical answer
     p: Vector  # the distribution the label is drawn from
-    memo: Vector  # whatever else the algorithm will want back when it learns
     note: Vector  # what a trace records of this round, one number per name in NOTES
-    advice: Vector = np.zeros(0)  # what the caller's own model says, K probabilities; zeros: nothing; empty: not taken
+    advice: Vector  # what the caller's own model says, K probabilities; zeros: nothing; empty: not taken
+
+
+class Nothing(NamedTuple):
+    """The scratch of an algorithm that needs none."""
+
+
+def named(**numbers: float) -> Any:
+    """Numbers with names, for a state or a scratch: `t = state.total[0]`, then `t.level += 1.0`.
+
+    A record array of length 1, which compiled and interpreted code read and write alike at the cost of an array.
+    """
+    kinds = [(name, np.int64 if isinstance(number, int) else np.float64) for name, number in numbers.items()]
+    record = np.zeros(1, dtype=np.dtype(kinds, align=True)).view(np.recarray)
+    for name, number in numbers.items():
+        record[name] = number
+    return record
 
 
 class Problem(NamedTuple):
@@ -143,12 +158,41 @@ class Size(NamedTuple):
     rounds: int
 
 
+class Growth(NamedTuple):
+    """What becomes of a state when labels or features are added that nobody knew of at the start."""
+
+    possible: bool = True
+    joint: str = "label"  # vectors over all weights: "label": k·d + i; "rows": as W lies; "blocks": i·K + k
+    centred: tuple[str, ...] = ()  # weights that count less their mean over labels: a new label starts at that mean
+    by_hand: tuple[str, ...] = ()  # fields that the algorithm's own `grown` brings over
+
+
+class Variant(NamedTuple):
+    """Another way to build an algorithm that is worth the same tests as its default."""
+
+    settings: Mapping[str, Any]
+    feedback: tuple[Feedback, ...] = ()  # for which feedback; empty: for each it has
+    losses: tuple[Loss, ...] = ()
+    traits: frozenset[str] | None = None  # None: the card's
+
+
+TRAITS = {
+    "axes": "each feature has a step size of its own, so that rotating the features changes the run",
+    "label order": "numbers drawn in advance belong to the labels in their order: swapping two changes the run",
+    "floor": "no label is ever drawn more rarely than γ/K",
+    "mixture": "the scores are those of many rules together, not of the weights shown",
+    "own row": "the scores count the row asked about as if it had been learned from",
+    "sampler": "random numbers move the weights, and each round goes through the past again",
+    "ties": "first rounds tie, and rounding then tells equal labels apart in an order that depends on the layout",
+}
+
+
 class Card(NamedTuple):
-    """What an algorithm says of itself to the overview table, the command line and comparisons."""
+    """What an algorithm says of itself to the overview table, the command line, comparisons and tests."""
 
     paper: str
     feedback: tuple[Feedback, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[Loss, ...]  # the first is the default
     time: str
     memory: str
     regret_full: str
@@ -156,3 +200,8 @@ class Card(NamedTuple):
     advice: bool = False  # does it take a caller's own probabilities each round?
     words: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # setting → its words, in the order of their codes
     grid: Mapping[str, tuple[Any, ...]] = MappingProxyType({})  # setting → values to try, crossed; empty: not tuned
+    growth: Growth = Growth()
+    own_coin: bool = False  # does it learn from a coin of its own draw, which a log of others cannot know?
+    most_classes: int | None = None
+    traits: frozenset[str] = frozenset()  # of TRAITS
+    variants: Mapping[str, Variant] = MappingProxyType({})

@@ -5,6 +5,7 @@ An algorithm added to `gaptron.algorithms.NAMES` is covered by being there.
 """
 
 import copy
+import inspect
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,62 +18,11 @@ import numpy as np
 import gaptron
 from gaptron.algorithms import NAMES, load
 from gaptron.kernels import play as kernel
-from gaptron.types import UNKNOWN, Feedback, Problem
+from gaptron.types import TRAITS, UNKNOWN, Feedback, Problem
 from tests.conftest import INTERPRETED, Stream, exact32, portrait, random_stream
 
 GRAPH = "label-efficient"  # the graph that stands for graph feedback: one label shows all, the others nothing
 COMMON = {"norm": 4.0, "radius": 1.0, "horizon": 2000}
-
-# Beside its default, an algorithm may be built in other ways worth the same laws: name, then its keywords.
-VARIANTS: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {
-    ("arow", "hinge", "full"): {"full": {"matrix": "full"}, "drop": {"update": "drop"}},
-    ("confidit", "hinge", "bandit"): {"full": {"matrix": "full"}},
-    ("gaptron", "logistic", "full"): {"ball": {"ball": 0.05}},
-    ("gaptron", "hinge", "full"): {"ball": {"ball": 0.05}},
-    ("gaptron", "smooth-hinge", "full"): {"ball": {"ball": 0.05}},
-    ("gaptron", "logistic", "bandit"): {"free": {"radius": 0.1, "horizon": 10**9, "eta": 0.05}},
-    ("gaptron", "hinge", "bandit"): {"ball": {"ball": 0.05, "gamma": 0.2}},
-    ("laplace", "logistic", "full"): {"full": {"matrix": "full"}, "sample": {"play": "sample"}},
-    ("newtron", "logistic", "bandit"): {"full": {"matrix": "full"}},
-    ("ons", "logistic", "full"): {"full": {"matrix": "full", "ball": 0.05}, "sample": {"play": "sample"}},
-    ("perceptron", "hinge", "full"): {"uniform": {"update": "uniform"}, "proportional": {"update": "proportional"}},
-    ("randomized-decoding", "logistic", "full"): {"ball": {"ball": 0.05}},
-    ("second-order-perceptron", "hinge", "full"): {"full": {"matrix": "full"}},
-    ("soba", "hinge", "bandit"): {"full": {"matrix": "full"}},
-    ("squarecb", "logistic", "bandit"): {"logistic": {"oracle": "logistic"}, "softmax": {"oracle": "softmax"}},
-    ("softmax", "logistic", "full"): {
-        "decaying": {"step": "decaying"},
-        "adaptive": {"step": "adaptive", "radius": 0.3},
-        "adagrad": {"step": "adagrad"},
-        "sample": {"play": "sample"},
-    },
-}
-TWO_CLASSES = {"aioli"}  # algorithms for two labels only
-# Where a law does not hold, and why.
-SAMPLERS = {"aggregating", "hinge-lmc", "obama"}  # chains over a growing history: slow, and fresh noise on every weight
-MIXTURES = {*SAMPLERS, "exp4", "advised-gaptron"}  # the scores are those of many rules, not of their mean
-DEPENDS_ON_AXES = {"advised-gaptron"}  # algorithms with a step size per feature (here AdaGrad's, of some advisers)
-# Whose first rounds tie, and whose rounding then tells equal labels apart in an order that depends on the layout.
-TIES_BY_ROUNDING = {("laplace", "full"), ("newtron", "full")}
-DIAGONAL = {
-    ("arow", ""),
-    ("arow", "drop"),
-    ("confidit", ""),
-    ("laplace", ""),
-    ("laplace", "sample"),
-    ("newtron", ""),
-    ("ons", ""),
-    ("ons", "sample"),
-    ("second-order-perceptron", ""),
-    ("soba", ""),
-    ("softmax", "adagrad"),
-}
-COUNTS_ITS_ROW = {("second-order-perceptron", "")}  # its scores divide by the row asked about, too
-# Where answers may come in any order: the weights are a sum of terms fixed at decision time, and not projected.
-PLAIN_SUMS = {"banditron", "frugal-gaptron", "gaptron", "perceptron", "separable", "softmax", "squarecb"}
-PLAIN_SUMS |= {"confidit", "second-order-perceptron"}  # the weights are a quotient of two such sums
-PROJECTED = {"ball", "free", "decaying", "adaptive", "adagrad"}  # or steps that shrink
-UNIFORM_FLOOR = {"banditron", "gaptron", "randomized-decoding", "soba"}  # no label is rarer than γ/K
 
 
 class Case(NamedTuple):
@@ -83,8 +33,16 @@ class Case(NamedTuple):
     keywords: dict[str, Any]
 
     @property
+    def traits(self) -> frozenset[str]:
+        """What its file says that some laws must know; see `gaptron.types.TRAITS`."""
+        card = self.file.CARD
+        own = card.variants[self.variant].traits if self.variant else None
+        return card.traits if own is None else own
+
+    @property
     def most(self) -> int:
-        return 2 if self.algorithm in TWO_CLASSES else 4
+        """The number of labels it is tried with."""
+        return self.file.CARD.most_classes or 4
 
     def stream(self, T: int = 200, seed: int = 0, K: int = 4) -> Stream:
         return random_stream(T, K=min(K, self.most), seed=seed)
@@ -127,8 +85,10 @@ def cases() -> list[Case]:
         card = load(name).CARD
         for loss in card.losses:
             for feedback in card.feedback:
-                kinds = {"": {}, **VARIANTS.get((name, loss.word, feedback.word), {})}
-                found += [Case(name, loss.word, feedback.word, *kind) for kind in kinds.items()]
+                found.append(Case(name, loss.word, feedback.word, "", {}))
+                for word, variant in card.variants.items():
+                    if loss in (variant.losses or card.losses) and feedback in (variant.feedback or card.feedback):
+                        found.append(Case(name, loss.word, feedback.word, word, dict(variant.settings)))
     return found
 
 
@@ -179,10 +139,10 @@ def playing_is_deciding_and_learning_round_by_round(case: Case, rows: Any) -> No
         decision = single.decide(table[t])
         assert decision.label == one.codes[t]
         assert decision.round == t + 1
-        assert decision._sheet.z.argmax() == one.top[t]
+        assert single._round.z.argmax() == one.top[t]
         assert decision.distribution[y[t]] == one.truth_probability[t]
         assert decision.probability == decision.distribution[one.codes[t]]
-        np.testing.assert_array_equal(decision._sheet.note, one.notes[t])
+        np.testing.assert_array_equal(single._round.note, one.notes[t])
         case.answer(single, decision, int(y[t]))
     assert portrait(whole) == portrait(single)
     np.testing.assert_array_equal(whole.weights, single.weights)
@@ -193,7 +153,7 @@ def these_rows_play_as_dense_float64_rows_do(case: Case, rows: Any) -> None:
     X, y, K = case.stream(200, seed=3)
     plain, other = case.learner(K), case.learner(K)
     one, two = plain.play(X, y), other.play(rows(X), y)
-    if (case.algorithm, case.variant) not in TIES_BY_ROUNDING:
+    if "ties" not in case.traits:
         np.testing.assert_array_equal(one.codes, two.codes)
         np.testing.assert_array_equal(one.top, two.top)
     close(two.truth_probability, one.truth_probability, 1e-9)
@@ -222,12 +182,12 @@ def p_is_a_distribution_never_below_its_promised_floor(case: Case, rows: Any) ->
     X, y, K = case.stream(300, seed=5)
     learner = case.learner(K)
     learner.play(rows(X), y)
-    floor = learner.settings.gamma / K if case.algorithm in UNIFORM_FLOOR else 0.0
+    floor = learner.settings.gamma / K if "floor" in case.traits else 0.0
     P = learner.distribution(rows(X))
     assert P.shape == (300, K)
     assert (P >= floor * (1 - 1e-12)).all() and (P >= 0.0).all()
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=1e-12)
-    if case.algorithm in UNIFORM_FLOOR:  # and none likelier than the top
+    if "floor" in case.traits:  # and none likelier than the top
         np.testing.assert_array_equal(P[np.arange(300), learner.scores(rows(X)).argmax(axis=1)], P.max(axis=1))
     decision = learner.decide(rows(X)[0])
     np.testing.assert_array_equal(decision.distribution, P[0])
@@ -293,7 +253,7 @@ def looking_changes_nothing(case: Case, rows: Any) -> None:
     assert portrait(looked) == before
     np.testing.assert_array_equal(labels, Z.argmax(axis=1))
     seen, mine = Z[:60], X[:60] @ looked.weights.T  # a shift common to all labels says nothing
-    if case.algorithm not in MIXTURES and (case.algorithm, case.variant) not in COUNTS_ITS_ROW:
+    if not {"mixture", "own row"} & case.traits:
         close(seen - seen.mean(axis=1, keepdims=True), mine - mine.mean(axis=1, keepdims=True), 1e-9)
     assert P.shape == Z.shape == (120, K)
     same_traces(quiet.play(rows(X)[60:], y[60:]), looked.play(rows(X)[60:], y[60:]))
@@ -317,7 +277,7 @@ def weights_stay_finite_on_a_long_hostile_stream(case: Case, rows: Any) -> None:
     """Always the label that scores least, rows of all sizes, some zero, some nearly so."""
     blocks, size, d = (3, 40, 5) if INTERPRETED else (100, 1000, 5)
     K = case.most
-    if case.algorithm in SAMPLERS:
+    if "sampler" in case.traits:
         blocks, size = 6, 40
     rng = np.random.default_rng(11)
     learner = case.learner(K, norm=1000.0, horizon=blocks * size)
@@ -356,7 +316,7 @@ def no_label_is_special_once_ties_are_broken(case: Case, rows: Any) -> None:
     """Swapping labels 1 and 2 swaps their weights. Ties go to the lowest code, so the first two rounds break them
     in a way that 1 and 2 share (label 0 tops the all-zero scores, and is the first rival). The draw reads
     labels in order, so under bandit feedback the seed would have to be swapped too: full information only."""
-    if case.partial or case.algorithm in SAMPLERS or case.most < 3 or str(case) == "laplace-logistic-full-sample":
+    if case.partial or case.most < 3 or {"sampler", "label order"} & case.traits:
         return
     X, y, _ = case.stream(150, K=3, seed=9)
     X[1] = exact32(X[0] + X[1] * 0.25)
@@ -372,7 +332,7 @@ def no_label_is_special_once_ties_are_broken(case: Case, rows: Any) -> None:
 
 @law
 def rotating_features_changes_nothing(case: Case, rows: Any) -> None:
-    if case.algorithm in DEPENDS_ON_AXES | MIXTURES or (case.algorithm, case.variant) in DIAGONAL:
+    if {"axes", "mixture"} & case.traits:
         return
     X, y, K = case.stream(200, seed=4)
     X = exact32(X + np.random.default_rng(1).normal(size=X.shape) / 4)  # rows with disjoint supports tie exactly
@@ -390,42 +350,52 @@ def rotating_features_changes_nothing(case: Case, rows: Any) -> None:
 # --- late answers -----------------------------------------------------------------------------------------
 
 
-def _open_decisions(case: Case, rows: Any, s: Stream) -> tuple[gaptron.Learner, list[gaptron.Decision]]:
+def _open_decisions(
+    case: Case, rows: Any, s: Stream, last: int = 100
+) -> tuple[gaptron.Learner, list[gaptron.Decision]]:
     learner = case.learner(s.K)
     learner.play(rows(s.X)[:60], s.y[:60])
     table = rows(s.X)
-    return learner, [learner.decide(table[t]) for t in range(60, 100)]
+    return learner, [learner.decide(table[t]) for t in range(60, last)]
 
 
 @law
-def late_answers_learn_with_their_own_sheet(case: Case, rows: Any) -> None:
+def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any) -> None:
+    """By hand: score the row with the weights of now, put the probability of the draw in, learn; nothing is committed."""
     s = case.stream(100)
     learner, decisions = _open_decisions(case, rows, s)
-    by_hand = copy.deepcopy(learner._state)
-    sheets = [copy.deepcopy(d._sheet) for d in decisions]
-    chances = [d.distribution for d in decisions]
-    for i in np.random.default_rng(3).permutation(40):
+    state, file = copy.deepcopy(learner._state), case.file
+    rd, work = copy.deepcopy(learner._round), file.scratch(learner.settings, learner.problem, learner._sparse)
+    count, chances = copy.deepcopy(learner._count), [d.distribution for d in decisions]
+    for i in np.random.default_rng(3).permutation(39):  # all but the newest, whose scores are still those of now
         truth, code = int(s.y[60 + i]), decisions[i]._code
         case.answer(learner, decisions[i], truth)
         shown = truth if case.shows(learner, code, truth) else UNKNOWN
-        kernel.learn_once(learner.settings, by_hand, decisions[i]._x, sheets[i], code, shown)
-    for mine, theirs in zip(learner._state, by_hand):
+        kernel.decide_once(learner.settings, state, decisions[i]._x, rd, work, decisions[i]._u)
+        if case.partial:
+            rd.p[code] = chances[i][code]
+        done = np.zeros(1, dtype=np.bool_)
+        kernel.learn_once(learner.settings, state, decisions[i]._x, rd, work, code, shown, count, done)
+        assert done[0]
+    for mine, theirs in zip(learner._state, state):
         np.testing.assert_array_equal(mine, theirs)
     for decision, p in zip(decisions, chances):
         np.testing.assert_array_equal(decision.distribution, p)  # learning writes nothing there
-    assert learner.rounds == 100
+    assert learner.rounds == 99
 
 
 @law
-def answers_in_another_order_add_up_to_the_same(case: Case, rows: Any) -> None:
-    if case.algorithm not in PLAIN_SUMS or case.variant in PROJECTED:
-        return
-    s = case.stream(100)
-    (one, first), (two, second) = _open_decisions(case, rows, s), _open_decisions(case, rows, s)
-    for i in range(40):
-        case.answer(one, first[i], int(s.y[60 + i]))
-        case.answer(two, second[39 - i], int(s.y[99 - i]))
-    close(two.weights, one.weights, 1e-12)
+def an_answer_to_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
+    """Others may still be open: what was decided for this one is what is learned from."""
+    s = case.stream(80)
+    (one, first), (two, second) = _open_decisions(case, rows, s, 80), _open_decisions(case, rows, s, 80)
+    case.answer(one, first[-1], int(s.y[79]))
+    kept = kernel.learn_once, two.settings, two._state, second[-1]._x, two._round, two._work, second[-1]._code
+    truth = int(s.y[79])
+    shown = truth if case.shows(two, second[-1]._code, truth) else UNKNOWN
+    kept[0](*kept[1:], shown, two._count, np.zeros(1, dtype=np.bool_))
+    for mine, theirs in zip(one._state, two._state):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 # --- files ------------------------------------------------------------------------------------------------
@@ -433,19 +403,20 @@ def answers_in_another_order_add_up_to_the_same(case: Case, rows: Any) -> None:
 
 @law
 def save_load_continue_is_continue(case: Case, rows: Any) -> None:
-    """Two decisions are open when the file is written; the last rounds are decided one by one."""
+    """Two late decisions are open when the file is written; the last rounds are decided one by one."""
     s = case.stream(80)
     table, learner = rows(s.X), case.learner(s.K)
-    learner.play(table[:60], s.y[:60])
-    waiting = [learner.decide(table[60]), learner.decide(table[61])]
+    learner.play(table[:59], s.y[:59])
+    waiting = [learner.decide(table[59]), learner.decide(table[60])]
+    case.answer(learner, learner.decide(table[61]), int(s.y[61]))
     with TemporaryDirectory() as folder:
         learner.save(Path(folder, "model"))
         other = gaptron.Learner.load(Path(folder, "model"))
     assert portrait(other) == portrait(learner)
     for one, two in zip(learner._state, other._state):
         np.testing.assert_array_equal(one, two)
-    assert list(other.pending) == list(learner.pending) == [61, 62]
-    for mine, t in zip(reversed(waiting), (61, 60)):
+    assert list(other.pending) == list(learner.pending) == [60, 61]
+    for mine, t in zip(reversed(waiting), (60, 59)):
         theirs = other.pending[mine.round]
         assert (theirs.label, theirs.probability) == (mine.label, mine.probability)
         case.answer(learner, mine, int(s.y[t])), case.answer(other, theirs, int(s.y[t]))
@@ -476,7 +447,7 @@ def recommend_gives_settings_that_init_accepts(case: Case, rows: Any) -> None:
         state = file.init(settings, problem, sparse)
         W = file.weights(state, sparse)
         assert W.shape == (K, d) and not W.any()
-        assert file.memo(settings, problem) >= 0
+        assert file.scratch(settings, problem, sparse) is not None
         assert isinstance(file.theorem(problem, settings), str) and file.theorem(problem, settings)
 
 
@@ -496,3 +467,7 @@ def the_card_is_filled(case: Case, rows: Any) -> None:
     assert card.feedback and card.losses and card.time and card.memory
     assert bool(card.regret_full) == (Feedback.FULL in card.feedback)
     assert bool(card.regret_bandit) == (Feedback.BANDIT in card.feedback)
+    assert case.traits <= set(TRAITS)
+    given = set(inspect.signature(case.file.recommend).parameters)
+    assert {*card.words, *card.grid} <= given
+    assert set(case.keywords) - {"radius", "horizon"} <= given

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gaptron.adapters.making import knowing, make, tells_probabilities
 from gaptron.algorithms import load
 from gaptron.errors import InputError, SettingError
-from gaptron.growth import MIXTURES
 from gaptron.learner import DEFAULT, Learner
 from gaptron.types import Matrix, Vector
 
@@ -71,7 +70,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = self.algorithm != "aioli"
+        tags.classifier_tags.multi_class = load(self.algorithm).CARD.most_classes is None
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -216,9 +215,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _weights(self) -> Matrix:
         if not self.__sklearn_is_fitted__():
             raise AttributeError("not fitted yet: there are no weights")
-        advised = load(self.algorithm).CARD.advice
-        if advised or self.algorithm in MIXTURES or (self.settings or {}).get("kernel"):
-            held = "the certified part" if advised else "a mean"
+        card = load(self.algorithm).CARD
+        if "mixture" in card.traits or (self.settings or {}).get("kernel"):
+            held = "the certified part" if card.advice else "a mean"
             raise AttributeError(f"what {self.algorithm} predicts is no one linear rule; learner_.weights holds {held}")
         if self.learner_ is None:
             return np.zeros((1, self.n_features_in_ + int(self.fit_intercept)))

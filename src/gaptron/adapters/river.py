@@ -7,8 +7,10 @@ import scipy.sparse as sp
 import scipy.special
 
 from gaptron.adapters.making import knowing, make, tells_probabilities
+from gaptron.algorithms import load
+from gaptron.decision import Decision
 from gaptron.errors import DecisionError, InputError, SettingError
-from gaptron.learner import DEFAULT, Decision, Learner
+from gaptron.learner import DEFAULT, Learner
 from gaptron.types import Feedback
 
 try:
@@ -82,7 +84,7 @@ class Classifier(base.Classifier):  # type: ignore[misc]
 
     @property
     def _multiclass(self) -> bool:
-        return self.algorithm != "aioli"
+        return load(self.algorithm).CARD.most_classes is None
 
     # --- River's verbs --------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """The library: one paper, one file. `NAMES` says which name users type for which file."""
 
 import importlib
-from types import ModuleType
+from typing import cast
 
+from gaptron.algorithm import Algorithm
 from gaptron.errors import SettingError
 
 NAMES = {
@@ -31,8 +32,8 @@ NAMES = {
 }
 
 
-def load(name: str) -> ModuleType:
+def load(name: str) -> Algorithm:
     """The file behind a name."""
     if name not in NAMES:
         raise SettingError(f"unknown algorithm {name!r}; there are: {', '.join(NAMES)}")
-    return importlib.import_module(f"gaptron.algorithms.{NAMES[name]}")
+    return cast(Algorithm, importlib.import_module(f"gaptron.algorithms.{NAMES[name]}"))

@@ -46,6 +46,8 @@ from gaptron.types import (
     Certificate,
     Comparator,
     Feedback,
+    Growth,
+    Integers,
     Loss,
     Matrix,
     Problem,
@@ -65,6 +67,8 @@ CARD = Card(
     regret_bandit="O(‖U‖² √(KT))",
     advice=True,
     words={"rule": RULES},
+    growth=Growth(joint="blocks", by_hand=("W",)),
+    traits=frozenset({"mixture", "axes"}),
 )
 # The experts, by feedback: the certified learner, four advisers side by side, and the caller's, if it has one.
 BANDIT_EXPERTS = ("certified", "one-vs-all", "softmax 2", "softmax 8", "adagrad 0.3")
@@ -103,13 +107,19 @@ class AdvisedState(NamedTuple):
     # X², Λ, ε of the last round, H, H*, Σ⟨r, a⟩, rounds, Σ‖x‖², rounds with the caller's advice, N of the stacking
     total: Vector
     omega: Vector  # the experts' weights
-    r: Vector  # work: coefficients of the update
-    squares: Vector  # work: mean square of the AdaGrad advisers' derivatives
-    work: Vector  # work: of the sweep
-    w: Vector  # work: the certified scores, then with the advice
-    b: Vector  # work: what each label's gap is without its q
-    c: Vector  # work: what it costs to see the label rarely
-    g: Vector  # work: derivatives in the experts' weights
+
+
+class AdvisedScratch(NamedTuple):
+    """Work space."""
+
+    memo: Vector
+    r: Vector  # coefficients of the update
+    squares: Vector  # mean square of the AdaGrad advisers' derivatives
+    sweep: Vector  # of the sweep
+    w: Vector  # the certified scores, then with the advice
+    b: Vector  # what each label's gap is without its q
+    c: Vector  # what it costs to see the label rarely
+    g: Vector  # derivatives in the experts' weights
 
 
 def init(settings: Advised, problem: Problem, sparse: bool) -> AdvisedState:
@@ -118,13 +128,14 @@ def init(settings: Advised, problem: Problem, sparse: bool) -> AdvisedState:
     total = np.zeros(10)
     total[STEP] = settings.first
     omega = np.full(EXPERTS, 1.0 / INSIDE)
-    work = [np.zeros(n) for n in (INSIDE * K, K, max(K, d), K, K, K, EXPERTS)]
-    return AdvisedState(zeros(INSIDE * K, d, sparse), zeros(K, d, sparse), total, omega, *work)
+    return AdvisedState(zeros(INSIDE * K, d, sparse), zeros(K, d, sparse), total, omega)
 
 
-def memo(settings: Advised, problem: Problem) -> int:
-    """Kept for later: the experts' f, with full information their logarithms, p̃, and a few numbers."""
-    return (EXPERTS * (1 if settings.bandit else 2) + 1) * problem.n_classes + SHEET
+def scratch(settings: Advised, problem: Problem, sparse: bool) -> AdvisedScratch:
+    """The experts' f, with full information their logarithms, p̃, and a few numbers."""
+    K, d = problem.n_classes, problem.n_features
+    size = (EXPERTS * (1 if settings.bandit else 2) + 1) * K + SHEET
+    return AdvisedScratch(*(np.zeros(n) for n in (size, INSIDE * K, K, max(K, d), K, K, K, EXPERTS)))
 
 
 def weights(state: AdvisedState, sparse: bool) -> Matrix:
@@ -133,6 +144,20 @@ def weights(state: AdvisedState, sparse: bool) -> Matrix:
     W = W[: W.shape[0] // INSIDE]
     square = state.total[SQUARE]
     return np.asarray((W - W.mean(axis=0)) * (state.total[STEP] / square if square > TINY else 0.0))
+
+
+def grown(
+    settings: Advised, old: AdvisedState, new: AdvisedState, places: Integers, labels: bool, sparse: bool
+) -> None:
+    """The weights of all learners, and the mean of the certified one for its new labels."""
+    W, was = (new.W.T, old.W.T) if sparse else (new.W, old.W)
+    if not labels:
+        W[:, places] = was
+        return
+    K, room = len(places), W.shape[0] // INSIDE
+    for j in range(INSIDE):
+        W[j * room + places] = was[j * K : (j + 1) * K]
+    W[np.setdiff1d(np.arange(room), places)] = was[:K].mean(axis=0)
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -233,21 +258,21 @@ def demand_in_v(step: float, a: Vector, p: Vector, b: Vector, c: Vector) -> None
         c[y] += kappa * a[y] * a[y]
 
 
-def decide(s: Advised, state: AdvisedState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Advised, state: AdvisedState, x: Row, rd: Round, work: AdvisedScratch, u: float) -> int:
     """Lines 1-4."""
     K, total = rd.z.shape[0], state.total
     own = sqnorm(x)
     square = max(total[SQUARE], own)
     step = next_step(s, total, K)
-    scores(state.W, x, rd.memo[: INSIDE * K])
-    F = rd.memo[: EXPERTS * K].reshape(EXPERTS, K)
+    scores(state.W, x, work.memo[: INSIDE * K])
+    F = work.memo[: EXPERTS * K].reshape(EXPERTS, K)
     ratio, share = (step / square, own / square) if square > TINY else (0.0, 0.0)
     for k in range(K):
-        state.w[k] = ratio * F[0, k]
-        F[0, k] = state.w[k]
+        work.w[k] = ratio * F[0, k]
+        F[0, k] = work.w[k]
     n = invite(rd.advice, F, INSIDE)
-    end = rd.memo.shape[0] - SHEET
-    p = rd.memo[end - K : end]
+    end = work.memo.shape[0] - SHEET
+    p = work.memo[end - K : end]
     if s.bandit:
         for j in range(INSIDE):
             if j == 1:
@@ -257,9 +282,9 @@ def decide(s: Advised, state: AdvisedState, x: Row, rd: Round, u: float) -> int:
         top, outside = blend(state.omega, F, n, rd.z)
         v = 1.0 - step * PULL * total[MOVED]
         for k in range(K):
-            state.w[k] += v * rd.z[k]
+            work.w[k] += v * rd.z[k]
     else:
-        L = rd.memo[EXPERTS * K : 2 * EXPERTS * K].reshape(EXPERTS, K)
+        L = work.memo[EXPERTS * K : 2 * EXPERTS * K].reshape(EXPERTS, K)
         for j in range(n):
             for k in range(K):
                 L[j, k] = F[j, k] if j < INSIDE else math.log(max(F[j, k], 1e-300))
@@ -267,11 +292,11 @@ def decide(s: Advised, state: AdvisedState, x: Row, rd: Round, u: float) -> int:
             if j < INSIDE:
                 softmax(F[j], best(F[j]), F[j])
         top, outside = stack(state.omega, L, n, rd.z)
-    demands.logistic(state.w, p, best(state.w), step * share / 2.0, s.bandit, 1.0, 0, state.b, state.c)
+    demands.logistic(work.w, p, best(work.w), step * share / 2.0, s.bandit, 1.0, 0, work.b, work.c)
     if s.bandit:
-        demand_in_v(step, rd.z, p, state.b, state.c)
-    level, solved = least_exploration(state.b, state.c, top, rd.p)
-    sheet = rd.memo[end:]
+        demand_in_v(step, rd.z, p, work.b, work.c)
+    level, solved = least_exploration(work.b, work.c, top, rd.p)
+    sheet = work.memo[end:]
     sheet[0], sheet[1], sheet[2], sheet[3], sheet[4], sheet[5] = square, own, level, step, outside, n
     rd.note[0], rd.note[1], rd.note[2], rd.note[3] = level, step, 1.0 - rd.p[top], 1.0 if solved else 0.0
     rd.note[4], rd.note[10], heard = total[COST], 0.0, 1.0
@@ -282,9 +307,9 @@ def decide(s: Advised, state: AdvisedState, x: Row, rd: Round, u: float) -> int:
     return draw(rd.p, top, u)
 
 
-def commit(s: Advised, state: AdvisedState, rd: Round) -> None:
+def commit(s: Advised, state: AdvisedState, rd: Round, work: AdvisedScratch) -> None:
     """What the decision itself fixes, answered or not: X, Λ, ε and the mean of ‖x‖²."""
-    sheet, total = rd.memo[rd.memo.shape[0] - SHEET :], state.total
+    sheet, total = work.memo[work.memo.shape[0] - SHEET :], state.total
     total[SQUARE] = max(total[SQUARE], sheet[0])
     total[LEVEL] += sheet[2]
     total[STEP] = sheet[3]
@@ -293,11 +318,11 @@ def commit(s: Advised, state: AdvisedState, rd: Round) -> None:
     total[CALLED] += sheet[5] > INSIDE
 
 
-def learn(s: Advised, state: AdvisedState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Advised, state: AdvisedState, x: Row, rd: Round, work: AdvisedScratch, label: int, truth: int) -> None:
     """Line 5: the certified learner, the cost of its demands, the advisers, and who is heard, in one pass over x."""
-    K, total, r = rd.z.shape[0], state.total, state.r
-    end = rd.memo.shape[0] - SHEET
-    F, p, sheet = rd.memo[: EXPERTS * K].reshape(EXPERTS, K), rd.memo[end - K : end], rd.memo[end:]
+    K, total, r = rd.z.shape[0], state.total, work.r
+    end = work.memo.shape[0] - SHEET
+    F, p, sheet = work.memo[: EXPERTS * K].reshape(EXPERTS, K), work.memo[end - K : end], work.memo[end:]
     outside, n = int(sheet[4]), int(sheet[5])
     hit = truth != UNKNOWN
     mu = 0.0
@@ -325,23 +350,23 @@ def learn(s: Advised, state: AdvisedState, x: Row, rd: Round, label: int, truth:
         stacked = r[K : 2 * K]  # for a moment: P - e_y
         softmax(rd.z, best(rd.z), stacked)
         told(stacked, truth, stacked)
-        L = rd.memo[EXPERTS * K : 2 * EXPERTS * K].reshape(EXPERTS, K)
-        restack(state.omega, total[SEEN:], L, n, stacked, state.g)
+        L = work.memo[EXPERTS * K : 2 * EXPERTS * K].reshape(EXPERTS, K)
+        restack(state.omega, total[SEEN:], L, n, stacked, work.g)
         for j in range(1, INSIDE):
             told(F[j], truth, r[j * K : (j + 1) * K])
         plain, steps = 1, FULL_STEPS
     total[LARGEST] = max(total[LARGEST], total[COST])
     for k in range(K):
-        state.squares[k] = 0.0
+        work.squares[k] = 0.0
     for j in range(1, INSIDE):
         step = steps[j - 1] / (max(size, TINY) if j <= plain else math.sqrt(max(mean, TINY)))
         for k in range(j * K, (j + 1) * K):
             if abs(r[k]) < SMALL or size <= TINY:
                 r[k] = 0.0
             if j > plain:
-                state.squares[k - j * K] += r[k] * r[k] / (INSIDE - 1 - plain)
+                work.squares[k - j * K] += r[k] * r[k] / (INSIDE - 1 - plain)
             r[k] *= -step
-    sweep(state.W, state.N, x, r, (plain + 1) * K, state.squares, FLOOR * max(mean, TINY), state.work)
+    sweep(state.W, state.N, x, r, (plain + 1) * K, work.squares, FLOOR * max(mean, TINY), work.sweep)
 
 
 algorithm(Advised, decide, learn, commit)

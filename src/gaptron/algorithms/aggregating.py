@@ -26,13 +26,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import NoBoundError
-from gaptron.kernels.dice import Dice, new_dice, shake
 from gaptron.kernels.losses import LN2
-from gaptron.kernels.mixture import FEW, Rules, absorb, check, grid_price, logs, mean, mix, new_mixture, on_grid
+from gaptron.kernels.mixture import (
+    FEW,
+    MixtureScratch,
+    Rules,
+    absorb,
+    check,
+    check_mixture,
+    grid_price,
+    logs,
+    mean,
+    mix,
+    mixture_scratch,
+    new_mixture,
+    on_grid,
+)
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Growth,
+    Integers,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Size,
+    Vector,
+)
 
 CARD = Card(
     paper="Foster et al. 2018, Algorithm 1",
@@ -43,6 +70,8 @@ CARD = Card(
     regret_full="O(dK log T)",
     regret_bandit="",
     grid={"nu": (0.3, 1.0, 3.0, 10.0)},
+    growth=Growth(possible=False),
+    traits=frozenset({"mixture", "sampler"}),
 )
 NOTES = ()
 MEMORY = 10_000
@@ -69,29 +98,31 @@ class AggregatingState(NamedTuple):
     G: Rules  # ∇Φ at each
     E: Vector  # Φ at each
     a: Vector  # their weights in the mixture
-    values: Vector  # the history of rows: its four arrays
+    values: Vector  # the history of rows: its five arrays
     indices: NDArray[np.int32]
-    place: Integers
-    span: Integers
+    begin: Integers
+    end: Integers
+    span: Any
     y: Integers  # the labels
     v: Vector  # the weights, here 1
-    pace: Vector  # Σ‖x‖², ln c, rounds, steps accepted, steps tried
-    V: Matrix  # work: a proposal
-    H: Matrix  # work: ∇Φ there
-    r: Vector  # work: one number per label
-    dice: Dice
+    pace: Any  # Σ‖x‖², ln c, rounds, steps accepted, steps tried
 
 
 def init(settings: Aggregating, problem: Problem, sparse: bool) -> AggregatingState:
     """The prior."""
     s = settings
     made = new_mixture(problem, sparse, s.nu, s.chains, s.memory, s.nonzeros, s.grid, s.step)
-    return AggregatingState(**made, dice=new_dice())
+    return AggregatingState(**made)
 
 
-def memo(settings: Aggregating, problem: Problem) -> int:
-    """u, for the dice of line 3."""
-    return 1
+def scratch(settings: Aggregating, problem: Problem, sparse: bool) -> MixtureScratch:
+    """A proposal and its gradient."""
+    return mixture_scratch(problem, sparse, settings.grid)
+
+
+def check_state(settings: Aggregating, problem: Problem, state: AggregatingState) -> None:
+    """The history's places and labels lie inside."""
+    check_mixture(state, problem)
 
 
 def weights(state: AggregatingState, sparse: bool) -> Matrix:
@@ -156,20 +187,21 @@ def bound(problem: Problem, settings: Aggregating, comparator: Comparator) -> fl
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Aggregating, state: AggregatingState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Aggregating, state: AggregatingState, x: Row, rd: Round, work: MixtureScratch, u: float) -> int:
     """Lines 1-2."""
-    mix(state, x, rd.p)
+    mix(state, work, x, rd.p)
     logs(rd.p, rd.z)
-    rd.memo[0] = u
+    work.coin[0].u = u
     return draw(rd.p, best(rd.p), u)
 
 
-def learn(s: Aggregating, state: AggregatingState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(
+    s: Aggregating, state: AggregatingState, x: Row, rd: Round, work: MixtureScratch, label: int, truth: int
+) -> None:
     """Line 3."""
     if truth == UNKNOWN:
         return
-    shake(state.dice, rd.memo[0], 1)
-    absorb(state, x, truth, 1.0, s.nu, s.steps, s.batch)
+    absorb(state, work, x, truth, 1.0, s.nu, s.steps, s.batch)
 
 
 algorithm(Aggregating, decide, learn)

@@ -27,7 +27,7 @@ from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, zeros
 from gaptron.kernels.simplex import draw, point
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector, named
 
 PLAYS = ("top", "sample")
 CARD = Card(
@@ -40,6 +40,7 @@ CARD = Card(
     regret_bandit="",
     words={"play": PLAYS},
     grid={"lam": (0.01, 0.1, 1.0, 10.0)},
+    most_classes=2,
 )
 NOTES = ()
 
@@ -59,15 +60,13 @@ class AioliState(NamedTuple):
 
     theta: Matrix  # A⁻¹b
     P: Matrix  # A⁻¹
-    r: Matrix  # work: the row, written out
-    c: Vector  # work: A⁻¹x
 
 
 def init(settings: Aioli, problem: Problem, sparse: bool) -> AioliState:
     """A = λI, b = 0."""
     d = problem.n_features
     check_room(d)
-    return AioliState(zeros(1, d, sparse), np.eye(d) / settings.lam, zeros(1, d, sparse), np.zeros(d))
+    return AioliState(zeros(1, d, sparse), np.eye(d) / settings.lam)
 
 
 def check_room(d: int) -> None:
@@ -77,9 +76,18 @@ def check_room(d: int) -> None:
         raise SettingError(f"AIOLI would keep {size}: use ons or softmax, which keep as many as there are weights")
 
 
-def memo(settings: Aioli, problem: Problem) -> int:
-    """Kept for later: z."""
-    return 1
+class AioliScratch(NamedTuple):
+    """Work space."""
+
+    row: Matrix  # x, written out
+    image: Vector  # A⁻¹x
+    own: Any  # z, with the bonus
+
+
+def scratch(settings: Aioli, problem: Problem, sparse: bool) -> AioliScratch:
+    """Two vectors over the features."""
+    d = problem.n_features
+    return AioliScratch(zeros(1, d, sparse), np.zeros(d), named(z=0.0))
 
 
 def weights(state: AioliState, sparse: bool) -> Matrix:
@@ -156,15 +164,15 @@ def with_bonus(v: float, z0: float) -> float:
     return z if z0 >= 0.0 else -z
 
 
-def decide(s: Aioli, state: AioliState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, u: float) -> int:
     """Lines 1-2. The scores are ∓z₀/2, whose signs are those of ∓z/2."""
-    row, image = state.r.ravel(), state.c
+    row, image = work.row.ravel(), work.image
     clear(row)
-    add_one(state.r, x, 0, 1.0)
+    add_one(work.row, x, 0, 1.0)
     times(state.P, row, image)
     z0 = score_one(state.theta, x, 0)
     z = with_bonus(max(dot(row, image), 0.0), z0)
-    rd.memo[0] = z
+    work.own[0].z = z
     rd.z[0], rd.z[1] = -z0 / 2.0, z0 / 2.0
     top = 1 if z0 > 0.0 else 0
     if s.play:
@@ -174,18 +182,18 @@ def decide(s: Aioli, state: AioliState, x: Row, rd: Round, u: float) -> int:
     return top
 
 
-def learn(s: Aioli, state: AioliState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, label: int, truth: int) -> None:
     """Lines 3-4, on A⁻¹ and A⁻¹b."""
-    z = rd.memo[0]
+    z = work.own[0].z
     g = -sigmoid(-z) if truth == 1 else sigmoid(z)
     h = sigmoid(z) * sigmoid(-z) / (1.0 + s.reach)
     before = score_one(state.theta, x, 0)
-    row, theta = state.r.ravel(), state.theta.ravel()
+    row, theta = work.row.ravel(), state.theta.ravel()
     clear(row)
-    add_one(state.r, x, 0, 1.0)
-    grow(state.P, row, h, state.c)
+    add_one(work.row, x, 0, 1.0)
+    grow(state.P, row, h, work.image)
     for i in range(theta.shape[0]):
-        theta[i] += (h * z - g - h * before) * state.c[i]
+        theta[i] += (h * z - g - h * before) * work.image[i]
 
 
 algorithm(Aioli, decide, learn)

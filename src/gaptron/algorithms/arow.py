@@ -32,7 +32,7 @@ from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
 from gaptron.kernels.simplex import best, point, rival
 from gaptron.kernels.variance import add_spread, drop, narrow, spread_one
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
 UPDATES = ("precision", "drop")
 CARD = Card(
@@ -44,7 +44,12 @@ CARD = Card(
     regret_full="none given here",
     regret_bandit="",
     words={"matrix": MATRICES, "update": UPDATES},
-    grid={"r0": tuple(2.0**i for i in (-5, -3, -1, 1, 3, 5))},  # Crammer et al. tune r as well
+    grid={"r0": tuple(2.0**i for i in (-5, -3, -1, 1, 3, 5))},  # Crammer et al. tune r as well,
+    traits=frozenset({"axes"}),
+    variants={
+        "full": Variant({"matrix": "full"}, traits=frozenset()),
+        "drop": Variant({"update": "drop"}),
+    },
 )
 NOTES = ()
 DROP = UPDATES.index("drop")
@@ -63,8 +68,6 @@ class ArowState(NamedTuple):
 
     W: Matrix
     S: Matrix  # diagonal: like W; full: the K matrices Σ_k, d × d, below each other
-    r: Vector  # work: Σ_y x
-    b: Vector  # work: Σ_r x
 
 
 def init(settings: Arow, problem: Problem, sparse: bool) -> ArowState:
@@ -72,14 +75,22 @@ def init(settings: Arow, problem: Problem, sparse: bool) -> ArowState:
     K, d = problem.n_classes, problem.n_features
     W = zeros(K, d, sparse)
     if settings.matrix != FULL:
-        return ArowState(W, np.ones_like(W), np.zeros(0), np.zeros(0))
+        return ArowState(W, np.ones_like(W))
     check_room(K * d, d)
-    return ArowState(W, np.tile(np.eye(d), (K, 1)), np.zeros(d), np.zeros(d))
+    return ArowState(W, np.tile(np.eye(d), (K, 1)))
 
 
-def memo(settings: Arow, problem: Problem) -> int:
-    """Nothing to keep beside the scores."""
-    return 0
+class ArowScratch(NamedTuple):
+    """Work space, for the full matrices."""
+
+    own: Vector  # Σ_y x
+    its: Vector  # Σ_r x
+
+
+def scratch(settings: Arow, problem: Problem, sparse: bool) -> ArowScratch:
+    """Two vectors over the features, or nothing."""
+    d = problem.n_features if settings.matrix == FULL else 0
+    return ArowScratch(np.zeros(d), np.zeros(d))
 
 
 def weights(state: ArowState, sparse: bool) -> Matrix:
@@ -118,7 +129,7 @@ def bound(problem: Problem, settings: Arow, comparator: Comparator) -> float:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Arow, state: ArowState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Arow, state: ArowState, x: Row, rd: Round, work: ArowScratch, u: float) -> int:
     """Line 1."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
@@ -132,20 +143,20 @@ def share(s: Arow, beta: float, own: float) -> float:
     return beta if s.update == DROP else 1.0 / (s.r0 + own)
 
 
-def learn(s: Arow, state: ArowState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Arow, state: ArowState, x: Row, rd: Round, work: ArowScratch, label: int, truth: int) -> None:
     """Lines 2-4."""
     m = margin(rd.z, truth)
     if m >= 1.0:
         return
     W, S, other = state.W, state.S, rival(rd.z, truth)
     if s.matrix == FULL:
-        d = state.r.shape[0]
-        own, its = times_one(S, x, truth, state.r), times_one(S, x, other, state.b)
+        d = work.own.shape[0]
+        own, its = times_one(S, x, truth, work.own), times_one(S, x, other, work.its)
         beta = 1.0 / (own + its + s.r0)
-        move_one(W, x, truth, state.r, (1.0 - m) * beta)
-        move_one(W, x, other, state.b, (m - 1.0) * beta)
-        shrink(S[truth * d : (truth + 1) * d], state.r, share(s, beta, own))
-        shrink(S[other * d : (other + 1) * d], state.b, share(s, beta, its))
+        move_one(W, x, truth, work.own, (1.0 - m) * beta)
+        move_one(W, x, other, work.its, (m - 1.0) * beta)
+        shrink(S[truth * d : (truth + 1) * d], work.own, share(s, beta, own))
+        shrink(S[other * d : (other + 1) * d], work.its, share(s, beta, its))
         return
     beta = 1.0 / (spread_one(S, x, truth) + spread_one(S, x, other) + s.r0)
     add_spread(W, S, x, truth, (1.0 - m) * beta)

@@ -18,7 +18,7 @@ from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Nothing, Problem, Round, Row
 
 CARD = Card(
     paper="Kakade, Shalev-Shwartz & Tewari 2008, Algorithm 1",
@@ -28,7 +28,8 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="O((D²K)^⅓ T^⅔)",
-    grid={"gamma": tuple(2.0**-i for i in (10, 8, 6, 5, 4, 3, 2, 1))},  # Kakade et al., Figure 2
+    grid={"gamma": tuple(2.0**-i for i in (10, 8, 6, 5, 4, 3, 2, 1))},  # Kakade et al., Figure 2,
+    traits=frozenset({"floor"}),
 )
 NOTES = ()
 
@@ -50,9 +51,9 @@ def init(settings: Banditron, problem: Problem, sparse: bool) -> BanditronState:
     return BanditronState(zeros(problem.n_classes, problem.n_features, sparse))
 
 
-def memo(settings: Banditron, problem: Problem) -> int:
-    """Nothing to keep beside scores and distribution."""
-    return 0
+def scratch(settings: Banditron, problem: Problem, sparse: bool) -> Nothing:
+    """Scores and distribution are all."""
+    return Nothing()
 
 
 def weights(state: BanditronState, sparse: bool) -> Matrix:
@@ -86,7 +87,7 @@ def bound(problem: Problem, settings: Banditron, comparator: Comparator) -> floa
     return comparator.loss + g * T + 3 * max(K * D / g, math.sqrt(D * g * T)) + math.sqrt(K * D * comparator.loss / g)
 
 
-def decide(s: Banditron, state: BanditronState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Banditron, state: BanditronState, x: Row, rd: Round, work: Nothing, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
@@ -94,7 +95,7 @@ def decide(s: Banditron, state: BanditronState, x: Row, rd: Round, u: float) -> 
     return draw(rd.p, top, u)
 
 
-def learn(s: Banditron, state: BanditronState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Banditron, state: BanditronState, x: Row, rd: Round, work: Nothing, label: int, truth: int) -> None:
     """Line 4. A wrong guess teaches too: it still costs ŷ."""
     add_one(state.W, x, best(rd.z), -1.0)
     if truth != UNKNOWN:

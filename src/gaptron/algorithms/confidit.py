@@ -30,7 +30,21 @@ from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, point
 from gaptron.kernels.variance import ridge, spreads
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Size,
+    Variant,
+    Vector,
+    named,
+)
 
 CARD = Card(
     paper="Crammer & Gentile 2011",
@@ -42,6 +56,8 @@ CARD = Card(
     regret_bandit="none as practised; Õ(K √(dT)) against its model's best policy",
     words={"matrix": MATRICES},
     grid={"eta": tuple(10.0**i for i in range(-3, 5))},
+    traits=frozenset({"axes"}),
+    variants={"full": Variant({"matrix": "full"}, traits=frozenset())},
 )
 NOTES = ()
 TINY = 1e-280  # rows whose ‖x‖² is below this count as zero
@@ -60,8 +76,6 @@ class ConfiditState(NamedTuple):
 
     W: Matrix
     S: Matrix  # A⁻¹. diagonal: like W; full: K matrices d × d, below each other
-    r: Vector  # work: x'A_k⁻¹x, then ⟨w_k, x⟩ + ε_k, of every label
-    b: Vector  # work: A_k⁻¹x
 
 
 def init(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditState:
@@ -69,14 +83,23 @@ def init(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditState:
     K, d = problem.n_classes, problem.n_features
     W, first = zeros(K, d, sparse), 1.0 / (1.0 + settings.alpha) ** 2
     if settings.matrix != FULL:
-        return ConfiditState(W, np.full_like(W, first), np.zeros(K), np.zeros(0))
+        return ConfiditState(W, np.full_like(W, first))
     check_room(K * d, d)
-    return ConfiditState(W, np.tile(np.eye(d) * first, (K, 1)), np.zeros(K), np.zeros(d))
+    return ConfiditState(W, np.tile(np.eye(d) * first, (K, 1)))
 
 
-def memo(settings: Confidit, problem: Problem) -> int:
-    """Kept for later: u, which decides line 3's coin."""
-    return 1
+class ConfiditScratch(NamedTuple):
+    """Work space."""
+
+    hope: Vector  # x'A_k⁻¹x, then ⟨w_k, x⟩ + ε_k, of every label
+    image: Vector  # full matrices: A_k⁻¹x
+    coin: Any  # u, which decides line 3's coin
+
+
+def scratch(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditScratch:
+    """A number a label, and for full matrices one a feature."""
+    d = problem.n_features if settings.matrix == FULL else 0
+    return ConfiditScratch(np.zeros(problem.n_classes), np.zeros(d), named(u=0.0))
 
 
 def weights(state: ConfiditState, sparse: bool) -> Matrix:
@@ -123,36 +146,36 @@ def shortening(square: float) -> float:
     return 1.0 / math.sqrt(square) if square > TINY else 0.0
 
 
-def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditScratch, u: float) -> int:
     """Lines 1-2. ⟨w_k, x⟩ + ε_k grows with ‖x‖ alike for all labels, so that ŷ needs no division by it."""
     scores(state.W, x, rd.z)
     if s.matrix == FULL:
         for k in range(rd.z.shape[0]):
-            state.r[k] = times_one(state.S, x, k, state.b)
+            work.hope[k] = times_one(state.S, x, k, work.image)
     else:
-        spreads(state.S, x, state.r)
+        spreads(state.S, x, work.hope)
     for k in range(rd.z.shape[0]):
-        state.r[k] = rd.z[k] + math.sqrt(s.eta * state.r[k])
-    rd.memo[0] = u
-    hopeful = best(state.r)
+        work.hope[k] = rd.z[k] + math.sqrt(s.eta * work.hope[k])
+    work.coin[0].u = u
+    hopeful = best(work.hope)
     point(rd.p, hopeful)
     return hopeful
 
 
-def learn(s: Confidit, state: ConfiditState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditScratch, label: int, truth: int) -> None:
     """Lines 3-4, with w and A of the label as they are now."""
     unit = shortening(sqnorm(x))
     if unit == 0.0:
         return
     sign = 1.0
-    if truth == UNKNOWN and rd.memo[0] >= (1.0 - s.alpha) / 2.0:
+    if truth == UNKNOWN and work.coin[0].u >= (1.0 - s.alpha) / 2.0:
         sign = -1.0
     if s.matrix == FULL:
-        d = state.b.shape[0]
-        r = times_one(state.S, x, label, state.b) * unit * unit
+        d = work.image.shape[0]
+        r = times_one(state.S, x, label, work.image) * unit * unit
         step = sign - unit * score_one(state.W, x, label)
-        move_one(state.W, x, label, state.b, unit * step / (1.0 + r))
-        shrink(state.S[label * d : (label + 1) * d], state.b, unit * unit / (1.0 + r))
+        move_one(state.W, x, label, work.image, unit * step / (1.0 + r))
+        shrink(state.S[label * d : (label + 1) * d], work.image, unit * unit / (1.0 + r))
     else:
         ridge(state.W, state.S, x, label, sign * unit, unit * unit)
 

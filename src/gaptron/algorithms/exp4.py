@@ -23,7 +23,22 @@ from gaptron.kernels.history import refuse_beyond
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Growth,
+    Integers,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Size,
+    Vector,
+    named,
+)
 
 CARD = Card(
     paper="Auer, Cesa-Bianchi, Freund & Schapire 2002",
@@ -34,6 +49,8 @@ CARD = Card(
     regret_full="",
     regret_bandit="O(√(KT ln N)) to the best of N experts",
     grid={"eta": (0.001, 0.01, 0.1, 1.0)},
+    growth=Growth(possible=False),
+    traits=frozenset({"mixture"}),
 )
 NOTES = ()
 EXPERTS = 1000  # unless a caller says otherwise
@@ -54,8 +71,7 @@ class Exp4State(NamedTuple):
     W: NDArray[np.float64]  # N experts
     L: Vector  # what each has cost, less the least
     q: Vector  # how each is trusted
-    rounds: Vector  # answered so far
-    r: Vector  # work: one number per label
+    clock: Any  # answers so far
 
 
 def experts(settings: Exp4, problem: Problem) -> NDArray[np.float64]:
@@ -76,12 +92,19 @@ def init(settings: Exp4, problem: Problem, sparse: bool) -> Exp4State:
     W = experts(settings, problem)
     N = W.shape[0]
     W = np.ascontiguousarray(W.transpose(0, 2, 1)) if sparse else W
-    return Exp4State(W, np.zeros(N), np.full(N, 1.0 / N), np.zeros(1), np.zeros(problem.n_classes))
+    return Exp4State(W, np.zeros(N), np.full(N, 1.0 / N), named(answers=0))
 
 
-def memo(settings: Exp4, problem: Problem) -> int:
-    """What each expert said; a grid may leave some room unused."""
-    return settings.experts
+class Exp4Scratch(NamedTuple):
+    """Work space."""
+
+    labels: Integers  # what each expert would play; a grid may leave some room unused
+    z: Vector  # one expert's scores
+
+
+def scratch(settings: Exp4, problem: Problem, sparse: bool) -> Exp4Scratch:
+    """A number an expert, and one a label."""
+    return Exp4Scratch(np.zeros(settings.experts, dtype=np.int64), np.zeros(problem.n_classes))
 
 
 def weights(state: Exp4State, sparse: bool) -> Matrix:
@@ -135,33 +158,33 @@ def regret_to_experts(problem: Problem, settings: Exp4, rounds: int) -> float:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Exp4, state: Exp4State, x: Row, rd: Round, u: float) -> int:
+def decide(s: Exp4, state: Exp4State, x: Row, rd: Round, work: Exp4Scratch, u: float) -> int:
     """Lines 1-3."""
     for k in range(rd.p.shape[0]):
         rd.p[k] = 0.0
     for j in range(state.q.shape[0]):
-        scores(state.W[j], x, state.r)
-        said = best(state.r)
-        rd.memo[j] = said
-        rd.p[said] += state.q[j]
+        scores(state.W[j], x, work.z)
+        label = best(work.z)
+        work.labels[j] = label
+        rd.p[label] += state.q[j]
     for k in range(rd.p.shape[0]):
         rd.z[k] = rd.p[k]
     return draw(rd.p, best(rd.p), u)
 
 
-def learn(s: Exp4, state: Exp4State, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Exp4, state: Exp4State, x: Row, rd: Round, work: Exp4Scratch, label: int, truth: int) -> None:
     """Line 4, and line 2's q for the next round."""
     N, K = state.q.shape[0], rd.p.shape[0]
-    state.rounds[0] += 1.0
+    state.clock[0].answers += 1
     if truth == UNKNOWN:
         least = math.inf
         for j in range(N):
-            if rd.memo[j] == label:
+            if work.labels[j] == label:
                 state.L[j] += 1.0 / rd.p[label]
             least = min(least, state.L[j])
         for j in range(N):
             state.L[j] -= least
-    eta = s.eta if s.eta > 0.0 else math.sqrt(math.log(N) / ((state.rounds[0] + 1.0) * K))
+    eta = s.eta if s.eta > 0.0 else math.sqrt(math.log(N) / ((state.clock[0].answers + 1.0) * K))
     total = 0.0
     for j in range(N):
         state.q[j] = math.exp(-eta * state.L[j])

@@ -21,7 +21,7 @@ scores of a round alike and so no prediction: the sums here leave it out and `we
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,12 +38,15 @@ from gaptron.types import (
     Certificate,
     Comparator,
     Feedback,
+    Growth,
+    Integers,
     Loss,
     Matrix,
     Problem,
     Round,
     Row,
     Vector,
+    named,
 )
 
 CARD = Card(
@@ -54,9 +57,11 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖²) logistic, O(K ‖U‖²) hinges",
     regret_bandit="O(‖U‖² √(KT))",
+    growth=Growth(centred=("W",)),
 )
 TINY = 1e-280  # while all ‖x‖² are below this, no step is taken
 NOTES = ("level", "step", "explored", "solved")  # λ, ε = ηX², 1 - q(y*), whether λ had to rise
+LEVEL, STEP, EXPLORED, SOLVED = range(len(NOTES))
 
 
 class Frugal(NamedTuple):
@@ -75,29 +80,45 @@ class FrugalState(NamedTuple):
     """What it remembers."""
 
     W: Matrix  # -Σ ĝ, not yet times η
-    total: Vector  # X², Λ, ε of the next round, ε of the last
-    r: Vector  # work: coefficients of the update
-    b: Vector  # work: what each label's gap is without its q
-    c: Vector  # work: what it costs to see the label rarely
+    total: Any  # square: X², level: Λ, step: ε of the next round, last: ε of the last
 
 
 def init(settings: Frugal, problem: Problem, sparse: bool) -> FrugalState:
     """Line 0: no sums yet."""
+    W = zeros(problem.n_classes, problem.n_features, sparse)
+    return FrugalState(W, named(square=0.0, level=0.0, step=settings.first, last=settings.first))
+
+
+class FrugalScratch(NamedTuple):
+    """Work space."""
+
+    p: Vector  # p̃, the softmax of the scores
+    b: Vector  # what each label's gap is without its q
+    c: Vector  # what it costs to see the label rarely
+    r: Vector  # coefficients of the update
+    kept: Any  # of this round: X², λ and ε
+
+
+def scratch(settings: Frugal, problem: Problem, sparse: bool) -> FrugalScratch:
+    """Four numbers a label, and three."""
     K = problem.n_classes
-    W = zeros(K, problem.n_features, sparse)
-    return FrugalState(W, np.array([0.0, 0.0, settings.first, settings.first]), np.zeros(K), np.zeros(K), np.zeros(K))
-
-
-def memo(settings: Frugal, problem: Problem) -> int:
-    """Kept for later: p̃, then X², λ and ε."""
-    return problem.n_classes + 3
+    return FrugalScratch(np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), named(square=0.0, level=0.0, step=0.0))
 
 
 def weights(state: FrugalState, sparse: bool) -> Matrix:
     """W of the next round, if its row is no longer than those before: centred over labels, times η."""
-    square, _, step, _ = state.total
-    W = by_label(state.W, sparse)
-    return np.asarray((W - W.mean(axis=0)) * (step / square if square > TINY else 0.0))
+    total, W = state.total[0], by_label(state.W, sparse)
+    return np.asarray((W - W.mean(axis=0)) * (total.step / total.square if total.square > TINY else 0.0))
+
+
+def grown(settings: Frugal, old: FrugalState, new: FrugalState, places: Integers, labels: bool, sparse: bool) -> None:
+    """No step is larger than the first for the new number of labels, or than before."""
+    new.total[0].step = min(old.total[0].step, settings.first)
+
+
+def remembers(settings: Frugal) -> bool:
+    """The proof for late answers needs the gradient of the decision's own weights."""
+    return settings.delay > 0
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -147,8 +168,8 @@ def theorem(problem: Problem, settings: Frugal) -> str:
 
 def certificate(settings: Frugal, state: FrugalState) -> Certificate:
     """C_T(U) = ‖U‖²X²/(2ε_T) + Λ_T, known from the run itself."""
-    square, level, _, step = state.total
-    return Certificate(float(level), float(step), math.sqrt(square), settings.risk, settings.bandit)
+    total = state.total[0]
+    return Certificate(float(total.level), float(total.last), math.sqrt(total.square), settings.risk, settings.bandit)
 
 
 def bound(problem: Problem, settings: Frugal, comparator: Comparator) -> float:
@@ -208,12 +229,12 @@ def demands_hinge(s: Frugal, z: Vector, top: int, h: float, b: Vector, c: Vector
             c[y] = h * square
 
 
-def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch, u: float) -> int:
     """Lines 1-3."""
-    K = rd.z.shape[0]
+    K, total, kept = rd.z.shape[0], state.total[0], work.kept[0]
     own = sqnorm(x)
-    square = max(state.total[0], own)
-    step = state.total[2]
+    square = max(total.square, own)
+    step = total.step
     scores(state.W, x, rd.z)
     ratio, share = (step / square, own / square) if square > TINY else (0.0, 0.0)
     for k in range(K):
@@ -221,33 +242,34 @@ def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, u: float) -> int:
     top = best(rd.z)
     h = step * share / 2.0
     if s.loss == LOGISTIC:
-        demands.logistic(rd.z, rd.memo[:K], top, h, s.bandit, s.risk, s.delay, state.b, state.c)
+        demands.logistic(rd.z, work.p, top, h, s.bandit, s.risk, s.delay, work.b, work.c)
     else:
-        demands_hinge(s, rd.z, top, h, state.b, state.c)
-    level, solved = least_exploration(state.b, state.c, top, rd.p)
+        demands_hinge(s, rd.z, top, h, work.b, work.c)
+    level, solved = least_exploration(work.b, work.c, top, rd.p)
     level *= s.risk
     if 0.0 < square <= TINY:  # too short to divide by: a round without an update, which costs its whole gap
         square = 0.0
         for y in range(K):
             level = max(level, s.risk * (1.0 - rd.p[y]))
-    rd.memo[K], rd.memo[K + 1], rd.memo[K + 2] = square, level, step
-    rd.note[0], rd.note[1], rd.note[2], rd.note[3] = level, step, 1.0 - rd.p[top], 1.0 if solved else 0.0
+    kept.square, kept.level, kept.step = square, level, step
+    rd.note[LEVEL], rd.note[STEP] = level, step
+    rd.note[EXPLORED], rd.note[SOLVED] = 1.0 - rd.p[top], 1.0 if solved else 0.0
     return draw(rd.p, top, u)
 
 
-def commit(s: Frugal, state: FrugalState, rd: Round) -> None:
+def commit(s: Frugal, state: FrugalState, rd: Round, work: FrugalScratch) -> None:
     """What the decision itself fixes, answered or not: X, Λ, and from them the next ε."""
-    K = rd.z.shape[0]
-    state.total[0] = max(state.total[0], rd.memo[K])
-    state.total[1] += rd.memo[K + 1]
-    state.total[3] = rd.memo[K + 2]
-    if s.bandit and state.total[1] > 0.0:
-        state.total[2] = min(s.first, s.scale * s.scale / (2.0 * state.total[1]))
+    total, kept = state.total[0], work.kept[0]
+    total.square = max(total.square, kept.square)
+    total.level += kept.level
+    total.last = kept.step
+    if s.bandit and total.level > 0.0:
+        total.step = min(s.first, s.scale * s.scale / (2.0 * total.level))
 
 
-def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch, label: int, truth: int) -> None:
     """Line 4. Under bandit feedback a wrong guess teaches too, through the baseline."""
-    if rd.memo[rd.z.shape[0]] == 0.0:  # rows of zero, or next to it
+    if work.kept[0].square == 0.0:  # rows of zero, or next to it
         return
     weight = 1.0  # 1[seen]/q(y'), or 1 when the truth is told
     if s.bandit:
@@ -255,11 +277,11 @@ def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, label: int, truth: i
     elif truth == UNKNOWN:
         return
     if s.loss == LOGISTIC:
-        for k in range(state.r.shape[0]):
-            state.r[k] = -rd.memo[k] / LN2
+        for k in range(work.r.shape[0]):
+            work.r[k] = -work.p[k] / LN2
         if weight > 0.0:
-            state.r[truth] += weight / LN2
-        add(state.W, x, state.r)
+            work.r[truth] += weight / LN2
+        add(state.W, x, work.r)
         return
     top = best(rd.z)
     if s.bandit and s.loss == HINGE and confident(rd.z, top, s.beta):

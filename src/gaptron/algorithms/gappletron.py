@@ -14,7 +14,7 @@ After van der Hoeven, Fusco & Cesa-Bianchi, "Beyond Bandit Feedback in Online Mu
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from gaptron.kernels.losses import LN2, LOGISTIC, gap_map, paper_step, pull
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, rival
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Vector, named
 
 STEPS = ("adaptive", "fixed")
 CARD = Card(
@@ -39,6 +39,7 @@ CARD = Card(
     words={"steps": STEPS},
 )
 NOTES = ("gap",)  # a, before the exploration γ
+GAP = NOTES.index("gap")
 
 
 class Gappletron(NamedTuple):
@@ -56,12 +57,8 @@ class GappletronState(NamedTuple):
     """What it remembers."""
 
     W: Matrix  # without the ball's scale
-    ball: Vector
-    sums: Vector  # Σ‖vg‖², and n
-    shows: Flags  # the graph
-    wide: Flags  # which labels show every label
-    cover: Vector  # the uniform distribution on S
-    r: Vector  # work
+    ball: Any
+    sums: Any  # square: Σ‖vg‖², narrow: n
 
 
 def graph_of(problem: Problem) -> Flags:
@@ -73,23 +70,33 @@ def graph_of(problem: Problem) -> Flags:
 
 
 def init(settings: Gappletron, problem: Problem, sparse: bool) -> GappletronState:
-    """W = 0; the dominating set is found once."""
+    """W = 0."""
+    W = zeros(problem.n_classes, problem.n_features, sparse)
+    return GappletronState(W, new_ball(), named(square=0.0, narrow=0))
+
+
+class GappletronScratch(NamedTuple):
+    """Work space, and what follows from the graph."""
+
+    p: Vector  # p̃, for the gradient of the logistic loss
+    r: Vector  # coefficients of the update
+    shows: Flags  # the graph
+    wide: Flags  # which labels show every label
+    cover: Vector  # the uniform distribution on S
+
+
+def scratch(settings: Gappletron, problem: Problem, sparse: bool) -> GappletronScratch:
+    """Two numbers a label, the graph and its dominating set."""
     K, graph = problem.n_classes, graph_of(problem)
     chosen = dominating_set(graph)
     cover = np.zeros(K)
     cover[chosen] = 1.0 / len(chosen)
-    W = zeros(K, problem.n_features, sparse)
-    return GappletronState(W, new_ball(), np.zeros(2), graph, np.asarray(graph.all(axis=1)), cover, np.zeros(K))
-
-
-def memo(settings: Gappletron, problem: Problem) -> int:
-    """The logistic loss keeps p̃ for its gradient."""
-    return problem.n_classes
+    return GappletronScratch(np.zeros(K), np.zeros(K), graph, np.asarray(graph.all(axis=1)), cover)
 
 
 def weights(state: GappletronState, sparse: bool) -> Matrix:
     """W, K × d."""
-    return np.asarray(by_label(state.W, sparse) * state.ball[0])
+    return np.asarray(by_label(state.W, sparse) * state.ball[0].scale)
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -156,68 +163,70 @@ def bound(problem: Problem, settings: Gappletron, comparator: Comparator) -> flo
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Gappletron, state: GappletronState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Gappletron, state: GappletronState, x: Row, rd: Round, work: GappletronScratch, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
     top = best(rd.z)
-    a = gap_map(s.loss, s.beta, rd.z, rd.memo, top)
-    rd.note[0] = a
+    a = gap_map(s.loss, s.beta, rd.z, work.p, top)
+    rd.note[GAP] = a
     mix_uniform(rd.p, top, a)
-    if not state.wide[top]:
-        gamma = s.gamma if s.steps == 1 else min(0.5, s.gamma / math.sqrt(state.sums[1] + 1.0))
+    if not work.wide[top]:
+        gamma = s.gamma if s.steps == 1 else min(0.5, s.gamma / math.sqrt(state.sums[0].narrow + 1.0))
         for k in range(rd.p.shape[0]):
-            rd.p[k] = (1.0 - gamma) * rd.p[k] + gamma * state.cover[k]
+            rd.p[k] = (1.0 - gamma) * rd.p[k] + gamma * work.cover[k]
     return draw(rd.p, top, u)
 
 
-def commit(s: Gappletron, state: GappletronState, rd: Round) -> None:
+def commit(s: Gappletron, state: GappletronState, rd: Round, work: GappletronScratch) -> None:
     """Count the rounds whose top label does not show all."""
-    if not state.wide[best(rd.z)]:
-        state.sums[1] += 1.0
+    if not work.wide[best(rd.z)]:
+        state.sums[0].narrow += 1
 
 
-def learn(s: Gappletron, state: GappletronState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(
+    s: Gappletron, state: GappletronState, x: Row, rd: Round, work: GappletronScratch, label: int, truth: int
+) -> None:
     """Lines 3-4. Nothing shown, nothing learned."""
     if truth == UNKNOWN:
         return
     chance = 0.0
     for k in range(rd.p.shape[0]):
-        if state.shows[k, truth]:
+        if work.shows[k, truth]:
             chance += rd.p[k]
-    K = state.r.shape[0]
+    K = work.r.shape[0]
     for k in range(K):
-        state.r[k] = 0.0
+        work.r[k] = 0.0
     if s.loss == LOGISTIC:
         for k in range(K):
-            state.r[k] = rd.memo[k] / (LN2 * chance)
-        state.r[truth] -= 1.0 / (LN2 * chance)
+            work.r[k] = work.p[k] / (LN2 * chance)
+        work.r[truth] -= 1.0 / (LN2 * chance)
     else:
         v = pull(s.loss, s.beta, rd.z, truth) / chance
         if v == 0.0:
             return
-        state.r[rival(rd.z, truth)] = v
-        state.r[truth] = -v
+        work.r[rival(rd.z, truth)] = v
+        work.r[truth] = -v
     square = 0.0
     for k in range(K):
-        square += state.r[k] * state.r[k]
+        square += work.r[k] * work.r[k]
     square *= sqnorm(x)
     if square == 0.0:
         return
-    state.sums[0] += square
-    eta = s.eta if s.steps == 1 else s.ball / math.sqrt(2.0 * state.sums[0])
+    state.sums[0].square += square
+    eta = s.eta if s.steps == 1 else s.ball / math.sqrt(2.0 * state.sums[0].square)
     inner = 0.0
     for k in range(K):
-        if state.r[k] != 0.0:
+        if work.r[k] != 0.0:
             if s.ball < math.inf:
-                inner -= eta * state.r[k] * state.ball[0] * score_one(state.W, x, k)
-            state.r[k] *= -eta / state.ball[0]
+                inner -= eta * work.r[k] * state.ball[0].scale * score_one(state.W, x, k)
+            work.r[k] *= -eta / state.ball[0].scale
     if s.loss == LOGISTIC:
-        add(state.W, x, state.r)
+        add(state.W, x, work.r)
     else:
         for k in range(K):
-            if state.r[k] != 0.0:
-                add_one(state.W, x, k, state.r[k])
+            if work.r[k] != 0.0:
+                add_one(state.W, x, k, work.r[k])
     if s.ball < math.inf:
         moved(state.W, state.ball, s.ball, inner, eta * eta * square)
 

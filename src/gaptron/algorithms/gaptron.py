@@ -18,7 +18,7 @@ the errata page.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gaptron.kernels.losses import LN2, LOGISTIC, gap_map, paper_step, pull
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, rival
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Variant, Vector
 
 CARD = Card(
     paper="van der Hoeven 2020, Algorithm 1",
@@ -38,8 +38,15 @@ CARD = Card(
     memory="dK",
     regret_full="O(K ‖U‖²)",
     regret_bandit="O(K D √T)",
+    traits=frozenset({"floor"}),
+    variants={
+        "ball": Variant({"ball": 0.05}, (Feedback.FULL,)),
+        "free": Variant({"radius": 0.1, "horizon": 10**9, "eta": 0.05}, (Feedback.BANDIT,), (Loss.LOGISTIC,)),
+        "exploring": Variant({"ball": 0.05, "gamma": 0.2}, (Feedback.BANDIT,), (Loss.HINGE,)),
+    },
 )
 NOTES = ("gap",)  # a, before the exploration floor γ
+GAP = NOTES.index("gap")
 
 
 class Gaptron(NamedTuple):
@@ -57,24 +64,29 @@ class GaptronState(NamedTuple):
     """What it remembers."""
 
     W: Matrix  # without the ball's scale
-    ball: Vector
-    r: Vector  # work: coefficients of the update, one per label
+    ball: Any
 
 
 def init(settings: Gaptron, problem: Problem, sparse: bool) -> GaptronState:
     """Line 0: W = 0."""
-    K = problem.n_classes
-    return GaptronState(zeros(K, problem.n_features, sparse), new_ball(), np.zeros(K))
+    return GaptronState(zeros(problem.n_classes, problem.n_features, sparse), new_ball())
 
 
-def memo(settings: Gaptron, problem: Problem) -> int:
-    """The logistic loss keeps p̃ for its gradient."""
-    return problem.n_classes if settings.loss == LOGISTIC else 0
+class GaptronScratch(NamedTuple):
+    """Work space."""
+
+    p: Vector  # p̃, for the gradient of the logistic loss
+    r: Vector  # coefficients of the update, one per label
+
+
+def scratch(settings: Gaptron, problem: Problem, sparse: bool) -> GaptronScratch:
+    """Two numbers a label."""
+    return GaptronScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
 
 
 def weights(state: GaptronState, sparse: bool) -> Matrix:
     """W, K × d."""
-    return np.asarray(by_label(state.W, sparse) * state.ball[0])
+    return np.asarray(by_label(state.W, sparse) * state.ball[0].scale)
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -191,38 +203,38 @@ def excused(problem: Problem, notes: Matrix, hit: Flags) -> Flags:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Gaptron, state: GaptronState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScratch, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
     top = best(rd.z)
-    a = gap_map(s.loss, s.beta, rd.z, rd.memo, top)
-    rd.note[0] = a
+    a = gap_map(s.loss, s.beta, rd.z, work.p, top)
+    rd.note[GAP] = a
     mix_uniform(rd.p, top, max(a, s.gamma))
     return draw(rd.p, top, u)
 
 
-def learn(s: Gaptron, state: GaptronState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScratch, label: int, truth: int) -> None:
     """Line 4. Nothing revealed, nothing learned."""
     if truth == UNKNOWN:
         return
     step = -s.eta / rd.p[truth] if s.bandit else -s.eta
-    c = state.ball[0]
+    c = state.ball[0].scale
     if s.loss == LOGISTIC:
         step /= LN2
-        for k in range(state.r.shape[0]):
-            state.r[k] = step * rd.memo[k]
-        state.r[truth] -= step
+        for k in range(work.r.shape[0]):
+            work.r[k] = step * work.p[k]
+        work.r[truth] -= step
         if s.ball < math.inf:
             inner, square = 0.0, 0.0
-            for k in range(state.r.shape[0]):
-                inner += state.r[k] * c * score_one(state.W, x, k)
-                square += state.r[k] * state.r[k]
-                state.r[k] /= c
-            add(state.W, x, state.r)
+            for k in range(work.r.shape[0]):
+                inner += work.r[k] * c * score_one(state.W, x, k)
+                square += work.r[k] * work.r[k]
+                work.r[k] /= c
+            add(state.W, x, work.r)
             moved(state.W, state.ball, s.ball, inner, square * sqnorm(x))
         else:
-            add(state.W, x, state.r)
+            add(state.W, x, work.r)
         return
     v = step * pull(s.loss, s.beta, rd.z, truth)
     if v == 0.0:

@@ -26,13 +26,28 @@ from numpy.typing import NDArray
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.dice import Dice, new_dice, shake, throw, uniform
-from gaptron.kernels.history import crowded, forget, keep, new_history, recall, refuse_beyond, slot
+from gaptron.kernels.history import check_history, crowded, forget, keep, new_history, recall, refuse_beyond, slot
 from gaptron.kernels.jit import jit
-from gaptron.kernels.mixture import Rules, leap
+from gaptron.kernels.mixture import Rules, check_labels, leap
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Growth,
+    Integers,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Size,
+    Vector,
+    named,
+)
 
 CARD = Card(
     paper="after Foster & Krishnamurthy 2018, Algorithm 1",
@@ -43,6 +58,8 @@ CARD = Card(
     regret_full="",
     regret_bandit="none here; the paper's own Õ((B/γ) √(dKT))",
     grid={"eta": (0.01, 0.1, 1.0)},
+    growth=Growth(possible=False),
+    traits=frozenset({"mixture", "sampler"}),
 )
 NOTES = ()
 MEMORY = 10_000
@@ -68,16 +85,14 @@ class HingeLmcState(NamedTuple):
     """What it remembers."""
 
     W: Rules  # C chains
-    values: Vector  # the history of rows: its four arrays
+    values: Vector  # the history of rows: its five arrays
     indices: NDArray[np.int32]
-    place: Integers
-    span: Integers
+    begin: Integers
+    end: Integers
+    span: Any
     y: Integers  # the labels guessed in vain
     v: Vector  # 1/p of each
-    pace: Vector  # η, Σ v‖x‖², wrong guesses so far
-    G: Matrix  # work: the gradient
-    r: Vector  # work: one number per label
-    dice: Dice
+    pace: Any  # eta, square: Σ v‖x‖², wrong: guesses so far
 
 
 def init(settings: HingeLmc, problem: Problem, sparse: bool) -> HingeLmcState:
@@ -90,16 +105,29 @@ def init(settings: HingeLmc, problem: Problem, sparse: bool) -> HingeLmcState:
         *new_history(s.memory, d, sparse, s.nonzeros),
         np.zeros(s.memory, dtype=np.int64),
         np.zeros(s.memory),
-        np.array([sharpness(problem, s), 0.0, 0.0]),
-        kind,
-        np.zeros(K),
-        new_dice(),
+        named(eta=sharpness(problem, s), square=0.0, wrong=0),
     )
 
 
-def memo(settings: HingeLmc, problem: Problem) -> int:
-    """u, for the dice of line 4."""
-    return 1
+class HingeLmcScratch(NamedTuple):
+    """Work space."""
+
+    G: Matrix  # the gradient
+    r: Vector  # one number per label
+    dice: Dice
+    coin: Any  # u, for the dice of line 4
+
+
+def scratch(settings: HingeLmc, problem: Problem, sparse: bool) -> HingeLmcScratch:
+    """As much as one chain."""
+    K = problem.n_classes
+    return HingeLmcScratch(zeros(K, problem.n_features, sparse), np.zeros(K), new_dice(), named(u=0.0))
+
+
+def check_state(settings: HingeLmc, problem: Problem, state: HingeLmcState) -> None:
+    """The history's places and labels lie inside."""
+    check_history(state, problem.n_features)
+    check_labels(state.y, problem.n_classes)
 
 
 def weights(state: HingeLmcState, sparse: bool) -> Matrix:
@@ -198,19 +226,19 @@ def policy(f: Vector, margin: float, pi: Vector) -> None:
 
 
 @jit
-def push(s: HingeLmc, state: HingeLmcState, x: Row, W: Matrix, j: int, v: float) -> None:
+def push(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row, W: Matrix, j: int, v: float) -> None:
     """G ← G + v∇ψ(y') for round j of the history, x saying of what kind its row is."""
-    old, K = recall(state, x, j), state.r.shape[0]
-    scores(W, old, state.r)
+    old, K = recall(state, x, j), work.r.shape[0]
+    scores(W, old, work.r)
     mean = 0.0
     for k in range(K):
-        mean += state.r[k] / K
-    if 1.0 + (state.r[state.y[j]] - mean) / s.margin <= 0.0:
+        mean += work.r[k] / K
+    if 1.0 + (work.r[state.y[j]] - mean) / s.margin <= 0.0:
         return
     for k in range(K):
-        state.r[k] = -v / (K * s.margin)
-    state.r[state.y[j]] += v / s.margin
-    add(state.G, old, state.r)
+        work.r[k] = -v / (K * s.margin)
+    work.r[state.y[j]] += v / s.margin
+    add(work.G, old, work.r)
 
 
 @jit
@@ -228,76 +256,76 @@ def project(W: Matrix, ball: float) -> None:
 
 
 @jit
-def scatter(s: HingeLmc, state: HingeLmcState, x: Row) -> None:
+def scatter(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row) -> None:
     """Before the first answer: chains uniform on the ball."""
-    n = state.G.shape[0] * state.G.shape[1]
+    n = work.G.shape[0] * work.G.shape[1]
     for c in range(state.W.shape[0]):
         W = state.W[c]
-        length = s.ball * uniform(state.dice) ** (1.0 / n)
-        reach = length / math.sqrt(leap(W, x, W, W, 0.0, 1.0, state.dice))
+        length = s.ball * uniform(work.dice) ** (1.0 / n)
+        reach = length / math.sqrt(leap(W, x, W, W, 0.0, 1.0, work.dice))
         for i in range(W.shape[0]):
             for j in range(W.shape[1]):
                 W[i, j] *= reach
 
 
 @jit
-def langevin(s: HingeLmc, state: HingeLmcState, x: Row) -> None:
+def langevin(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row) -> None:
     """Line 4's steps."""
-    eta, count = state.pace[0], state.span[1]
-    n = state.G.shape[0] * state.G.shape[1]
-    curve = eta * max(state.pace[1], 0.0) / (s.margin * s.margin) + n / (s.ball * s.ball)
+    eta, count = state.pace[0].eta, state.span[0].count
+    n = work.G.shape[0] * work.G.shape[1]
+    curve = eta * max(state.pace[0].square, 0.0) / (s.margin * s.margin) + n / (s.ball * s.ball)
     h = s.step / curve
     for _ in range(s.steps):
         for c in range(state.W.shape[0]):
             W = state.W[c]
-            state.G[:] = 0.0
+            work.G[:] = 0.0
             if s.batch == 0:
                 for i in range(count):
                     j = slot(state, i)
-                    push(s, state, x, W, j, eta * state.v[j])
+                    push(s, state, work, x, W, j, eta * state.v[j])
             else:
                 for _ in range(s.batch):
-                    j = slot(state, throw(state.dice) % count)
-                    push(s, state, x, W, j, eta * state.v[j] * count / s.batch)
-            leap(W, x, W, state.G, h / 2.0, math.sqrt(h), state.dice)
+                    j = slot(state, throw(work.dice) % count)
+                    push(s, state, work, x, W, j, eta * state.v[j] * count / s.batch)
+            leap(W, x, W, work.G, h / 2.0, math.sqrt(h), work.dice)
             project(W, s.ball)
 
 
-def decide(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, u: float) -> int:
+def decide(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, work: HingeLmcScratch, u: float) -> int:
     """Lines 1-3."""
     K, C = rd.p.shape[0], state.W.shape[0]
     for k in range(K):
         rd.p[k] = 0.0
     for c in range(C):
-        scores(state.W[c], x, state.r)
-        policy(state.r, s.margin, state.r)
+        scores(state.W[c], x, work.r)
+        policy(work.r, s.margin, work.r)
         for k in range(K):
-            rd.p[k] += state.r[k] / C
+            rd.p[k] += work.r[k] / C
     for k in range(K):
         rd.z[k] = rd.p[k]
         rd.p[k] = (1.0 - K * s.mu) * rd.p[k] + s.mu
-    rd.memo[0] = u
+    work.coin[0].u = u
     return draw(rd.p, best(rd.p), u)
 
 
-def learn(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, work: HingeLmcScratch, label: int, truth: int) -> None:
     """Line 4. A right guess has no loss and teaches nothing."""
     if truth != UNKNOWN:
         return
-    shake(state.dice, rd.memo[0], 1)
-    if state.pace[2] == 0.0:
-        scatter(s, state, x)
+    shake(work.dice, work.coin[0].u, 1)
+    if state.pace[0].wrong == 0:
+        scatter(s, state, work, x)
     while crowded(state, x):
         j = slot(state, 0)
-        state.pace[1] -= state.v[j] * sqnorm(recall(state, x, j))
+        state.pace[0].square -= state.v[j] * sqnorm(recall(state, x, j))
         forget(state)
-    if state.span[1] == 0:
-        state.pace[1] = 0.0
+    if state.span[0].count == 0:
+        state.pace[0].square = 0.0
     j = keep(state, x)
     state.y[j], state.v[j] = label, 1.0 / rd.p[label]
-    state.pace[1] += state.v[j] * sqnorm(recall(state, x, j))
-    state.pace[2] += 1.0
-    langevin(s, state, x)
+    state.pace[0].square += state.v[j] * sqnorm(recall(state, x, j))
+    state.pace[0].wrong += 1
+    langevin(s, state, work, x)
 
 
 algorithm(HingeLmc, decide, learn)

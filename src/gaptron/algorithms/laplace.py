@@ -30,7 +30,7 @@ from gaptron.kernels.newton import clear, descend, dot, grow, spread, times
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, point, softmax
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import Card, Comparator, Feedback, Growth, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
 PLAYS = ("top", "sample")
 CARD = Card(
@@ -43,6 +43,12 @@ CARD = Card(
     regret_bandit="",
     words={"matrix": MATRICES, "play": PLAYS},
     grid={"nu": (0.3, 1.0, 3.0, 10.0)},
+    growth=Growth(joint="rows"),
+    traits=frozenset({"axes"}),
+    variants={
+        "full": Variant({"matrix": "full"}, traits=frozenset({"ties"})),
+        "sample": Variant({"play": "sample"}, traits=frozenset({"axes", "label order"})),
+    },
 )
 NOTES = ()
 
@@ -61,10 +67,6 @@ class LaplaceState(NamedTuple):
 
     W: Matrix  # μ
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
-    points: Matrix  # standard normal numbers, a row a sample
-    r: Vector  # work: coefficients
-    b: Matrix  # work: V, then its root
-    c: Matrix  # work for the full matrix: vectors over all weights
 
 
 def init(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceState:
@@ -75,11 +77,10 @@ def init(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceState:
     if settings.matrix:
         check_room(n, n)
         A = np.eye(n) * settings.nu**2
-    points = np.zeros((settings.samples if settings.play else 0, K))
-    throw_points(points)
-    return LaplaceState(W, A, points, np.zeros(K), np.zeros((K + 1, K)), np.zeros((2, n)))
+    return LaplaceState(W, A)
 
 
+@jit
 def throw_points(points: Matrix) -> None:
     """Fill with standard normal numbers, each row followed by its mirror image so that their mean is 0."""
     dice = new_dice()
@@ -91,9 +92,25 @@ def throw_points(points: Matrix) -> None:
             points[i + 1] = -points[i]
 
 
-def memo(settings: Laplace, problem: Problem) -> int:
-    """The scores say it all."""
-    return 0
+class LaplaceScratch(NamedTuple):
+    """Work space, and the points of the samples."""
+
+    points: Matrix  # standard normal numbers, a row a sample
+    r: Vector  # coefficients
+    q: Vector  # the softmax
+    noisy: Vector  # one sample's scores
+    root: Matrix  # V, then its root
+    g: Vector  # full matrix: a vector over all weights
+    image: Vector  # full matrix: A⁻¹ times it
+
+
+def scratch(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceScratch:
+    """The samples' points, K² numbers, and two vectors over all weights for the full matrix."""
+    K = problem.n_classes
+    n = K * problem.n_features if settings.matrix else 0
+    points = np.zeros((settings.samples if settings.play else 0, K))
+    throw_points(points)
+    return LaplaceScratch(points, np.zeros(K), np.zeros(K), np.zeros(K), np.zeros((K, K)), np.zeros(n), np.zeros(n))
 
 
 def weights(state: LaplaceState, sparse: bool) -> Matrix:
@@ -155,7 +172,7 @@ def take_root(V: Matrix, least: float) -> None:
                 V[k, k] = math.sqrt(s) if s > least else 0.0
 
 
-def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScratch, u: float) -> int:
     """Line 1."""
     K = rd.z.shape[0]
     scores(state.W, x, rd.z)
@@ -163,36 +180,35 @@ def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, u: float) -> int:
     if not s.play:
         point(rd.p, top)
         return top
-    V = state.b
+    V = work.root
     if s.matrix:
-        columns = state.c[0].reshape(state.W.shape)
-        image = state.c[1].reshape(state.W.shape)
+        columns = work.g.reshape(state.W.shape)
+        image = work.image.reshape(state.W.shape)
         widest = 0.0
         for j in range(K):
-            clear(state.c[0])
+            clear(work.g)
             add_one(columns, x, j, 1.0)
-            times(state.A, state.c[0], state.c[1])
+            times(state.A, work.g, work.image)
             for k in range(j, K):
                 V[k, j] = score_one(image, x, k)
             widest = max(widest, V[j, j])
-        take_root(V[:K], 1e-14 * widest)
+        take_root(V, 1e-14 * widest)
     else:
-        spread(state.A, x, state.r)
+        spread(state.A, x, work.r)
         for k in range(K):
             for j in range(k):
                 V[k, j] = 0.0
-            V[k, k] = math.sqrt(state.r[k])
-    mean(state.points, V, rd.z, state.r, rd.p)
+            V[k, k] = math.sqrt(work.r[k])
+    mean(work.points, V, rd.z, work.noisy, work.r, rd.p)
     return draw(rd.p, top, u)
 
 
 @jit
-def mean(points: Matrix, L: Matrix, z: Vector, q: Vector, p: Vector) -> None:
-    """p = the mean of softmax(z + Lξ) over the points ξ. q and the last row of L: work."""
+def mean(points: Matrix, L: Matrix, z: Vector, noisy: Vector, q: Vector, p: Vector) -> None:
+    """p = the mean of softmax(z + Lξ) over the points ξ. noisy and q: work."""
     K, S = z.shape[0], points.shape[0]
     for k in range(K):
         p[k] = 0.0
-    noisy = L[K]
     for i in range(S):
         for k in range(K):
             noisy[k] = z[k]
@@ -203,9 +219,9 @@ def mean(points: Matrix, L: Matrix, z: Vector, q: Vector, p: Vector) -> None:
             p[k] += q[k] / S
 
 
-def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScratch, label: int, truth: int) -> None:
     """Lines 2-4."""
-    r, q = state.r, state.b[0]
+    r, q = work.r, work.q
     K = r.shape[0]
     softmax(rd.z, best(rd.z), q)
     if not s.matrix:
@@ -214,7 +230,7 @@ def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, label: int, truth:
             q[k] *= 1.0 - q[k]
         descend(state.W, state.A, x, r, q, 1.0)
         return
-    G, g, v = state.c[0].reshape(state.W.shape), state.c[0], state.c[1]
+    G, g, v = work.g.reshape(state.W.shape), work.g, work.image
     tail = 1.0  # H = Σ_k q_k T_{k+1}/T_k ll', l = e_k - Σ_{j > k} q_j/T_{k+1} e_j, T_k = Σ_{j ≥ k} q_j
     for k in range(K - 1):
         left = 0.0

@@ -30,7 +30,22 @@ from gaptron.kernels.newton import clear, dot, follow, grow, into_ball
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, softmax
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Growth,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Size,
+    Variant,
+    Vector,
+    named,
+)
 
 CARD = Card(
     paper="Hazan & Kale 2011, Algorithm 1",
@@ -42,6 +57,10 @@ CARD = Card(
     regret_bandit="O(ln T) to O(T^⅔), as α grows",
     words={"matrix": MATRICES},
     grid={"gamma": (0.001, 0.01, 0.1), "ball": (1.0, 10.0, 100.0)},
+    growth=Growth(joint="rows"),
+    own_coin=True,
+    traits=frozenset({"axes"}),
+    variants={"full": Variant({"matrix": "full"}, traits=frozenset({"ties"}))},
 )
 NOTES = ()
 
@@ -64,9 +83,7 @@ class NewtronState(NamedTuple):
     W: Matrix  # diagonal: -A⁻¹b, before the ball; full: W itself
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
     aim: Vector  # full: -A⁻¹b, before the ball
-    total: Vector  # diagonal: what the ball leaves of W, ‖-A⁻¹b‖², updates since the latter was computed afresh
-    r: Vector  # work: coefficients of the update
-    c: Matrix  # work for the full matrix: vectors over all weights
+    total: Any  # diagonal: what the ball leaves of W, ‖-A⁻¹b‖², updates since the latter was computed afresh
 
 
 def init(settings: Newtron, problem: Problem, sparse: bool) -> NewtronState:
@@ -77,17 +94,29 @@ def init(settings: Newtron, problem: Problem, sparse: bool) -> NewtronState:
     if settings.matrix:
         check_room(n, n)
         A = np.eye(n) * settings.ball
-    return NewtronState(W, A, np.zeros(n), np.array([1.0, 0.0, 0.0]), np.zeros(K), np.zeros((7, n)))
+    return NewtronState(W, A, np.zeros(n), named(scale=1.0, square=0.0, updates=0))
 
 
-def memo(settings: Newtron, problem: Problem) -> int:
-    """Whether the round explored."""
-    return 1
+class NewtronScratch(NamedTuple):
+    """Work space."""
+
+    r: Vector  # coefficients of the update
+    coin: Any  # whether the round explored
+    g: Vector  # full matrix: the gradient over all weights
+    v: Vector  # full matrix: A⁻¹ times it
+    solving: Matrix  # full matrix: vectors for the projection
+
+
+def scratch(settings: Newtron, problem: Problem, sparse: bool) -> NewtronScratch:
+    """A number a label, and seven vectors over all weights for the full matrix."""
+    K = problem.n_classes
+    n = K * problem.n_features if settings.matrix else 0
+    return NewtronScratch(np.zeros(K), named(explored=0), np.zeros(n), np.zeros(n), np.zeros((5, n)))
 
 
 def weights(state: NewtronState, sparse: bool) -> Matrix:
     """W, K × d."""
-    return np.asarray(by_label(state.W, sparse) * state.total[0])
+    return np.asarray(by_label(state.W, sparse) * state.total[0].scale)
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -142,17 +171,17 @@ def model(s: Newtron, z: Vector, top: int, p: Vector) -> float:
     return softmax(p, top, p)
 
 
-def decide(s: Newtron, state: NewtronState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScratch, u: float) -> int:
     """Lines 1-2. One number u serves both draws: below γ it explores, and what is left of it picks the label."""
     K = rd.z.shape[0]
     scores(state.W, x, rd.z)
     for k in range(K):
-        rd.z[k] *= state.total[0]
+        rd.z[k] *= state.total[0].scale
     top = best(rd.z)
     model(s, rd.z, top, rd.p)
     explore = u < s.gamma
     label = min(K - 1, int(K * (u / s.gamma))) if explore else draw(rd.p, top, (u - s.gamma) / (1.0 - s.gamma))
-    rd.memo[0] = 1.0 if explore else 0.0
+    work.coin[0].explored = 1 if explore else 0
     for k in range(K):
         rd.p[k] = (1.0 - s.gamma) * rd.p[k] + s.gamma / K
     return label
@@ -174,28 +203,28 @@ def estimate(s: Newtron, rd: Round, label: int, right: bool, r: Vector) -> float
     return kappa
 
 
-def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScratch, label: int, truth: int) -> None:
     """Lines 3-5. A wrong guess teaches too."""
-    r = state.r
+    r = work.r
     weight = s.beta * estimate(s, rd, label, truth != UNKNOWN, r)
-    reach = 0.0 if rd.memo[0] == 1.0 else dot(r, rd.z)  # ⟨G, V⟩, as it was when the label was played
+    reach = 0.0 if work.coin[0].explored == 1 else dot(r, rd.z)  # ⟨G, V⟩, as it was when the label was played
     pull = 1.0 - weight * reach
     if not s.matrix:
-        total = state.total
-        total[1] = max(total[1] + follow(state.W, state.A, x, r, weight, pull), 0.0)
-        total[2] += 1.0
-        if total[2] >= REFRESH:
-            total[1], total[2] = dot(state.W.ravel(), state.W.ravel()), 0.0
-        total[0] = s.ball / math.sqrt(total[1]) if total[1] > s.ball * s.ball else 1.0
+        total = state.total[0]
+        total.square = max(total.square + follow(state.W, state.A, x, r, weight, pull), 0.0)
+        total.updates += 1
+        if total.updates >= REFRESH:
+            total.square, total.updates = dot(state.W.ravel(), state.W.ravel()), 0
+        total.scale = s.ball / math.sqrt(total.square) if total.square > s.ball * s.ball else 1.0
         return
-    g, v = state.c[0], state.c[1]
+    g, v = work.g, work.v
     clear(g)
     add(g.reshape(state.W.shape), x, r)
     raw = dot(g, state.aim)
     grow(state.A, g, weight, v)
     for i in range(g.shape[0]):
         state.aim[i] -= v[i] * (weight * raw + pull)
-    into_ball(state.A, state.aim, s.ball, state.W.ravel(), state.c[2:])
+    into_ball(state.A, state.aim, s.ball, state.W.ravel(), work.solving)
 
 
 algorithm(Newtron, decide, learn)

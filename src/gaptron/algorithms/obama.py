@@ -25,13 +25,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.dice import Dice, new_dice, shake
 from gaptron.kernels.losses import LN2
-from gaptron.kernels.mixture import FEW, Rules, absorb, check, grid_price, logs, mean, mix, new_mixture, on_grid, price
+from gaptron.kernels.mixture import (
+    FEW,
+    MixtureScratch,
+    Rules,
+    absorb,
+    check,
+    check_mixture,
+    grid_price,
+    logs,
+    mean,
+    mix,
+    mixture_scratch,
+    new_mixture,
+    on_grid,
+    price,
+)
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Integers, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Growth,
+    Integers,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Size,
+    Vector,
+    named,
+)
 
 CARD = Card(
     paper="Foster et al. 2018, section 4",
@@ -42,6 +71,8 @@ CARD = Card(
     regret_full="",
     regret_bandit="O(K √(dT log T))",
     grid={"mu": (0.01, 0.03, 0.1, 0.3)},
+    growth=Growth(possible=False),
+    traits=frozenset({"mixture", "sampler"}),
 )
 NOTES = ()
 MEMORY = 10_000
@@ -69,30 +100,32 @@ class ObamaState(NamedTuple):
     G: Rules  # ∇Φ at each
     E: Vector  # Φ at each
     a: Vector  # their weights in the mixture
-    values: Vector  # the history of rows: its four arrays
+    values: Vector  # the history of rows: its five arrays
     indices: NDArray[np.int32]
-    place: Integers
-    span: Integers
+    begin: Integers
+    end: Integers
+    span: Any
     y: Integers  # the labels
     v: Vector  # the weights v
-    pace: Vector  # Σ v‖x‖², ln c, right guesses, steps accepted, steps tried
-    V: Matrix  # work: a proposal
-    H: Matrix  # work: ∇Φ there
-    r: Vector  # work: one number per label
-    dice: Dice
-    explore: Vector  # μ
+    pace: Any  # Σ v‖x‖², ln c, right guesses, steps accepted, steps tried
+    explore: Any  # share: μ
 
 
 def init(settings: Obama, problem: Problem, sparse: bool) -> ObamaState:
     """The prior, and μ."""
     s = settings
     made = new_mixture(problem, sparse, s.nu, s.chains, s.memory, s.nonzeros, s.grid, s.step)
-    return ObamaState(**made, dice=new_dice(), explore=np.array([exploration(problem, s)]))
+    return ObamaState(**made, explore=named(share=exploration(problem, s)))
 
 
-def memo(settings: Obama, problem: Problem) -> int:
-    """u, for the dice of line 4."""
-    return 1
+def scratch(settings: Obama, problem: Problem, sparse: bool) -> MixtureScratch:
+    """A proposal and its gradient."""
+    return mixture_scratch(problem, sparse, settings.grid)
+
+
+def check_state(settings: Obama, problem: Problem, state: ObamaState) -> None:
+    """The history's places and labels lie inside."""
+    check_mixture(state, problem)
 
 
 def weights(state: ObamaState, sparse: bool) -> Matrix:
@@ -171,24 +204,23 @@ def bound(problem: Problem, settings: Obama, comparator: Comparator) -> float:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Obama, state: ObamaState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Obama, state: ObamaState, x: Row, rd: Round, work: MixtureScratch, u: float) -> int:
     """Lines 1-3."""
-    mix(state, x, rd.p)
+    mix(state, work, x, rd.p)
     logs(rd.p, rd.z)
-    K, mu = rd.p.shape[0], state.explore[0]
+    K, mu = rd.p.shape[0], state.explore[0].share
     for k in range(K):
         rd.p[k] = (1.0 - mu) * rd.p[k] + mu / K
-    rd.memo[0] = u
+    work.coin[0].u = u
     return draw(rd.p, best(rd.p), u)
 
 
-def learn(s: Obama, state: ObamaState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Obama, state: ObamaState, x: Row, rd: Round, work: MixtureScratch, label: int, truth: int) -> None:
     """Line 4. A wrong guess teaches nothing."""
     if truth == UNKNOWN:
         return
-    v = min(1.0, state.explore[0] / (rd.p[truth] * rd.p.shape[0]))
-    shake(state.dice, rd.memo[0], 1)
-    absorb(state, x, truth, v, s.nu, s.steps, s.batch)
+    v = min(1.0, state.explore[0].share / (rd.p[truth] * rd.p.shape[0]))
+    absorb(state, work, x, truth, v, s.nu, s.steps, s.batch)
 
 
 algorithm(Obama, decide, learn)

@@ -28,7 +28,7 @@ from gaptron.kernels.newton import clear, descend, grow, into_ball
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, point, softmax
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import Card, Comparator, Feedback, Growth, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
 PLAYS = ("top", "sample")
 CARD = Card(
@@ -41,6 +41,12 @@ CARD = Card(
     regret_bandit="",
     words={"matrix": MATRICES, "play": PLAYS},
     grid={"beta": (0.01, 0.03, 0.1, 0.3, 1.0)},
+    growth=Growth(joint="rows"),
+    traits=frozenset({"axes"}),
+    variants={
+        "full": Variant({"matrix": "full", "ball": 0.05}, traits=frozenset()),
+        "sample": Variant({"play": "sample"}),
+    },
 )
 NOTES = ()
 
@@ -60,9 +66,6 @@ class OnsState(NamedTuple):
 
     W: Matrix
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
-    r: Vector  # work: coefficients of the gradient
-    b: Vector  # work: their squares
-    c: Matrix  # work for the full matrix: vectors over all weights
 
 
 def init(settings: Ons, problem: Problem, sparse: bool) -> OnsState:
@@ -73,12 +76,24 @@ def init(settings: Ons, problem: Problem, sparse: bool) -> OnsState:
     if settings.matrix:
         check_room(n, n)
         A = np.eye(n) / settings.eps
-    return OnsState(W, A, np.zeros(K), np.zeros(K), np.zeros((7, n)))
+    return OnsState(W, A)
 
 
-def memo(settings: Ons, problem: Problem) -> int:
-    """The scores say it all."""
-    return 0
+class OnsScratch(NamedTuple):
+    """Work space."""
+
+    r: Vector  # coefficients of the gradient
+    squares: Vector  # their squares
+    g: Vector  # full matrix: the gradient over all weights
+    v: Vector  # full matrix: A⁻¹ times it
+    solving: Matrix  # full matrix: vectors for the projection
+
+
+def scratch(settings: Ons, problem: Problem, sparse: bool) -> OnsScratch:
+    """Two numbers a label, and seven vectors over all weights for the full matrix."""
+    K = problem.n_classes
+    n = K * problem.n_features if settings.matrix else 0
+    return OnsScratch(np.zeros(K), np.zeros(K), np.zeros(n), np.zeros(n), np.zeros((5, n)))
 
 
 def weights(state: OnsState, sparse: bool) -> Matrix:
@@ -164,7 +179,7 @@ def bound(problem: Problem, settings: Ons, comparator: Comparator) -> float:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Ons, state: OnsState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Ons, state: OnsState, x: Row, rd: Round, work: OnsScratch, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
@@ -175,24 +190,24 @@ def decide(s: Ons, state: OnsState, x: Row, rd: Round, u: float) -> int:
     return top
 
 
-def learn(s: Ons, state: OnsState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Ons, state: OnsState, x: Row, rd: Round, work: OnsScratch, label: int, truth: int) -> None:
     """Lines 3-4."""
-    r = state.r
+    r = work.r
     softmax(rd.z, best(rd.z), r)
     told(r, truth, r)
     if not s.matrix:
         for k in range(r.shape[0]):
-            state.b[k] = r[k] * r[k]
-        descend(state.W, state.A, x, r, state.b, 1.0 / s.beta)
+            work.squares[k] = r[k] * r[k]
+        descend(state.W, state.A, x, r, work.squares, 1.0 / s.beta)
         return
-    g, v, w = state.c[0], state.c[1], state.W.ravel()
+    g, v, w = work.g, work.v, state.W.ravel()
     clear(g)
     add(g.reshape(state.W.shape), x, r)
     grow(state.A, g, 1.0, v)
     aim = g
     for i in range(aim.shape[0]):
         aim[i] = w[i] - v[i] / s.beta
-    into_ball(state.A, aim, s.ball, w, state.c[2:])
+    into_ball(state.A, aim, s.ball, w, work.solving)
 
 
 algorithm(Ons, decide, learn)

@@ -20,7 +20,7 @@ from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, point
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Nothing, Problem, Round, Row, Variant
 
 UPDATES = ("worst", "uniform", "proportional")
 CARD = Card(
@@ -32,6 +32,7 @@ CARD = Card(
     regret_full="O(‖U‖² + ‖U‖√L_T)",
     regret_bandit="",
     words={"update": UPDATES},
+    variants={"uniform": Variant({"update": "uniform"}), "proportional": Variant({"update": "proportional"})},
 )
 NOTES = ()
 
@@ -53,9 +54,9 @@ def init(settings: Perceptron, problem: Problem, sparse: bool) -> PerceptronStat
     return PerceptronState(zeros(problem.n_classes, problem.n_features, sparse))
 
 
-def memo(settings: Perceptron, problem: Problem) -> int:
-    """Nothing to keep beside the scores."""
-    return 0
+def scratch(settings: Perceptron, problem: Problem, sparse: bool) -> Nothing:
+    """Scores and distribution are all."""
+    return Nothing()
 
 
 def weights(state: PerceptronState, sparse: bool) -> Matrix:
@@ -86,7 +87,7 @@ def bound(problem: Problem, settings: Perceptron, comparator: Comparator) -> flo
     return comparator.loss + 2 * XU**2 + XU * math.sqrt(2 * comparator.loss)
 
 
-def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothing, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
@@ -94,7 +95,7 @@ def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, u: float) -
     return top
 
 
-def learn(s: Perceptron, state: PerceptronState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothing, label: int, truth: int) -> None:
     """Line 3."""
     if label == truth:
         return

@@ -17,7 +17,7 @@ they are those of the plain softmax, as in the other files.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, softmax
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 CARD = Card(
     paper="Sakaue, Bao, Tsuchiya & Oki 2024; Shibukawa, Sakaue, Tsuchiya & Yamanishi 2025",
@@ -38,6 +38,8 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖²)",
     regret_bandit="O(B √(KT))",
+    traits=frozenset({"floor"}),
+    variants={"ball": Variant({"ball": 0.05}, (Feedback.FULL,))},
 )
 NOTES = ()
 TINY = 1e-280  # squared gradients below this count as zero
@@ -60,25 +62,30 @@ class RandomizedDecodingState(NamedTuple):
     """What it remembers."""
 
     W: Matrix  # without the ball's scale
-    ball: Vector
-    total: Vector  # Σ ‖ĝ‖²
-    r: Vector  # work: coefficients of the update
+    ball: Any
+    total: Any  # square: Σ ‖ĝ‖²
 
 
 def init(settings: RandomizedDecoding, problem: Problem, sparse: bool) -> RandomizedDecodingState:
     """W = 0."""
-    K = problem.n_classes
-    return RandomizedDecodingState(zeros(K, problem.n_features, sparse), new_ball(), np.zeros(1), np.zeros(K))
+    return RandomizedDecodingState(zeros(problem.n_classes, problem.n_features, sparse), new_ball(), named(square=0.0))
 
 
-def memo(settings: RandomizedDecoding, problem: Problem) -> int:
-    """π."""
-    return problem.n_classes
+class RandomizedDecodingScratch(NamedTuple):
+    """Work space."""
+
+    pi: Vector  # π
+    r: Vector  # coefficients of the update
+
+
+def scratch(settings: RandomizedDecoding, problem: Problem, sparse: bool) -> RandomizedDecodingScratch:
+    """Two numbers a label."""
+    return RandomizedDecodingScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
 
 
 def weights(state: RandomizedDecodingState, sparse: bool) -> Matrix:
     """W, K × d."""
-    return np.asarray(by_label(state.W, sparse) * state.ball[0])
+    return np.asarray(by_label(state.W, sparse) * state.ball[0].scale)
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -164,40 +171,50 @@ def decode(pi: Vector, top: int, rest: float, gamma: float, p: Vector) -> None:
     p[top] += (1.0 - gamma) * (1.0 - a)
 
 
-def decide(s: RandomizedDecoding, state: RandomizedDecodingState, x: Row, rd: Round, u: float) -> int:
+def decide(
+    s: RandomizedDecoding, state: RandomizedDecodingState, x: Row, rd: Round, work: RandomizedDecodingScratch, u: float
+) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
     top = best(rd.z)
-    rest = softmax(rd.z, top, rd.memo)
-    decode(rd.memo, top, rest, s.gamma, rd.p)
+    rest = softmax(rd.z, top, work.pi)
+    decode(work.pi, top, rest, s.gamma, rd.p)
     return draw(rd.p, top, u)
 
 
-def learn(s: RandomizedDecoding, state: RandomizedDecodingState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(
+    s: RandomizedDecoding,
+    state: RandomizedDecodingState,
+    x: Row,
+    rd: Round,
+    work: RandomizedDecodingScratch,
+    label: int,
+    truth: int,
+) -> None:
     """Line 4. Nothing revealed, nothing learned."""
     if truth == UNKNOWN:
         return
-    K, weight, size = state.r.shape[0], 1.0 / LN2, 0.0
+    K, weight, size = work.r.shape[0], 1.0 / LN2, 0.0
     if s.bandit:
         weight /= rd.p[truth]
     for k in range(K):
-        state.r[k] = weight * ((rd.memo[k] - 1.0) if k == truth else rd.memo[k])
-        size += state.r[k] * state.r[k]
+        work.r[k] = weight * ((work.pi[k] - 1.0) if k == truth else work.pi[k])
+        size += work.r[k] * work.r[k]
     size *= sqnorm(x)
     if size < TINY:
         return
     eta = s.eta
     if s.bandit:
-        state.total[0] += size
-        eta = s.ball / math.sqrt(2.0 * state.total[0])
-    c, inner = state.ball[0], 0.0
+        state.total[0].square += size
+        eta = s.ball / math.sqrt(2.0 * state.total[0].square)
+    c, inner = state.ball[0].scale, 0.0
     for k in range(K):
-        state.r[k] *= -eta
+        work.r[k] *= -eta
         if s.ball < math.inf:
-            inner += state.r[k] * c * score_one(state.W, x, k)
-        state.r[k] /= c
-    add(state.W, x, state.r)
+            inner += work.r[k] * c * score_one(state.W, x, k)
+        work.r[k] /= c
+    add(state.W, x, work.r)
     if s.ball < math.inf:
         moved(state.W, state.ball, s.ball, inner, eta * eta * size)
 

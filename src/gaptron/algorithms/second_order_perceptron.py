@@ -27,7 +27,7 @@ from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, scores, zeros
 from gaptron.kernels.simplex import best, point
 from gaptron.kernels.variance import grow, scores_shared
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
 CARD = Card(
     paper="Cesa-Bianchi, Conconi & Gentile 2005; Orabona et al. 2012",
@@ -39,6 +39,8 @@ CARD = Card(
     regret_bandit="",
     words={"matrix": MATRICES},
     grid={"a": (0.01, 0.1, 1.0, 10.0, 100.0)},
+    traits=frozenset({"axes", "own row"}),
+    variants={"full": Variant({"matrix": "full"}, traits=frozenset())},
 )
 NOTES = ()
 
@@ -55,7 +57,6 @@ class SecondOrderPerceptronState(NamedTuple):
 
     W: Matrix  # full: the weights; diagonal: θ
     A: Matrix  # full: A⁻¹, dK × dK; diagonal: A, 1 × d
-    r: Vector  # work: A⁻¹g, or x/(A + x²)
 
 
 def init(settings: SecondOrderPerceptron, problem: Problem, sparse: bool) -> SecondOrderPerceptronState:
@@ -64,13 +65,20 @@ def init(settings: SecondOrderPerceptron, problem: Problem, sparse: bool) -> Sec
     n = K * d
     if settings.matrix == FULL:
         check_room(n, n)
-        return SecondOrderPerceptronState(zeros(K, d, sparse), np.eye(n) / settings.a, np.zeros(n))
-    return SecondOrderPerceptronState(zeros(K, d, sparse), np.full((1, d), settings.a), np.zeros(d))
+        return SecondOrderPerceptronState(zeros(K, d, sparse), np.eye(n) / settings.a)
+    return SecondOrderPerceptronState(zeros(K, d, sparse), np.full((1, d), settings.a))
 
 
-def memo(settings: SecondOrderPerceptron, problem: Problem) -> int:
-    """Nothing to keep beside the label."""
-    return 0
+class SecondOrderPerceptronScratch(NamedTuple):
+    """Work space."""
+
+    r: Vector  # A⁻¹g, or x/(A + x²)
+
+
+def scratch(settings: SecondOrderPerceptron, problem: Problem, sparse: bool) -> SecondOrderPerceptronScratch:
+    """One vector."""
+    d = problem.n_features
+    return SecondOrderPerceptronScratch(np.zeros(problem.n_classes * d if settings.matrix == FULL else d))
 
 
 def weights(state: SecondOrderPerceptronState, sparse: bool) -> Matrix:
@@ -157,29 +165,42 @@ def _only_full(settings: SecondOrderPerceptron) -> None:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: SecondOrderPerceptron, state: SecondOrderPerceptronState, x: Row, rd: Round, u: float) -> int:
+def decide(
+    s: SecondOrderPerceptron,
+    state: SecondOrderPerceptronState,
+    x: Row,
+    rd: Round,
+    work: SecondOrderPerceptronScratch,
+    u: float,
+) -> int:
     """Lines 1-2."""
     if s.matrix == FULL:
         scores(state.W, x, rd.z)
     else:
-        scores_shared(state.W, state.A, x, state.r, rd.z)
+        scores_shared(state.W, state.A, x, work.r, rd.z)
     top = best(rd.z)
     point(rd.p, top)
     return top
 
 
 def learn(
-    s: SecondOrderPerceptron, state: SecondOrderPerceptronState, x: Row, rd: Round, label: int, truth: int
+    s: SecondOrderPerceptron,
+    state: SecondOrderPerceptronState,
+    x: Row,
+    rd: Round,
+    work: SecondOrderPerceptronScratch,
+    label: int,
+    truth: int,
 ) -> None:
     """Line 3. With the full matrix W = A⁻¹θ moves by -A⁻¹g (1 + ⟨g, W⟩)/(1 + g'A⁻¹g), W as it is now."""
     if label == truth:
         return
     if s.matrix == FULL:
         d = state.A.shape[0] // rd.z.shape[0]
-        r = times_pair(state.A, x, d, label, truth, state.r)
+        r = times_pair(state.A, x, d, label, truth, work.r)
         lead = score_one(state.W, x, label) - score_one(state.W, x, truth)
-        move(state.W, x, state.r, -(1.0 + lead) / (1.0 + r))
-        shrink(state.A, state.r, 1.0 / (1.0 + r))
+        move(state.W, x, work.r, -(1.0 + lead) / (1.0 + r))
+        shrink(state.A, work.r, 1.0 / (1.0 + r))
         return
     add_one(state.W, x, truth, 1.0)
     add_one(state.W, x, label, -1.0)

@@ -20,7 +20,7 @@ theorem is for no limit).
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, point
 from gaptron.kernels.supports import compare, keep, rational
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector, named
 
 CARD = Card(
     paper="Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei & Zhang 2019, Algorithm 1",
@@ -59,9 +59,7 @@ class SeparableState(NamedTuple):
     W: Matrix
     S: Matrix
     A: Matrix  # support × K: -1, 0 or 1
-    size: Vector  # how many rows are kept, and half the scale
-    dice: Dice
-    r: Vector  # work: the kernel between x and the rows kept
+    size: Any  # rows: how many are kept; half_scale
 
 
 def init(settings: Separable, problem: Problem, sparse: bool) -> SeparableState:
@@ -70,19 +68,27 @@ def init(settings: Separable, problem: Problem, sparse: bool) -> SeparableState:
     _check_room(settings, d)
     n = settings.support if settings.kernel else 0
     W, S = (zeros(0, 0, sparse), zeros(n, d, sparse)) if settings.kernel else (zeros(K, d, sparse), zeros(0, 0, sparse))
-    return SeparableState(W, S, np.zeros((n, K)), np.array([0.0, settings.scale / 2]), new_dice(), np.zeros(n))
+    return SeparableState(W, S, np.zeros((n, K)), named(rows=0, half_scale=settings.scale / 2))
 
 
-def memo(settings: Separable, problem: Problem) -> int:
-    """The kernel version keeps u, which also says what row goes when there is no room."""
-    return 1 if settings.kernel else 0
+class SeparableScratch(NamedTuple):
+    """Work space of the kernel."""
+
+    r: Vector  # the kernel between x and the rows kept
+    coin: Any  # u, which also says what row goes when there is no room
+    dice: Dice
+
+
+def scratch(settings: Separable, problem: Problem, sparse: bool) -> SeparableScratch:
+    """A number for each row that may be kept."""
+    return SeparableScratch(np.zeros(settings.support if settings.kernel else 0), named(u=0.0), new_dice())
 
 
 def weights(state: SeparableState, sparse: bool) -> Matrix:
     """W, K × d. With the kernel: the linear term of its rule, since k = 1 + ⟨x, x'⟩/2 + ⟨x, x'⟩²/4 + ..."""
     if state.A.shape[0] == 0:
         return by_label(state.W, sparse)
-    return np.asarray(state.size[1] * (state.A.T @ by_label(state.S, sparse)))
+    return np.asarray(state.size[0].half_scale * (state.A.T @ by_label(state.S, sparse)))
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -142,19 +148,19 @@ def bound(problem: Problem, settings: Separable, comparator: Comparator) -> floa
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Separable, state: SeparableState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Separable, state: SeparableState, x: Row, rd: Round, work: SeparableScratch, u: float) -> int:
     """Lines 1-2."""
     K = rd.z.shape[0]
     if s.kernel:
-        rd.memo[0] = u
-        n = int(state.size[0])
-        compare(state.S, x, n, state.r)
-        rational(state.r, n, s.scale)
+        work.coin[0].u = u
+        n = state.size[0].rows
+        compare(state.S, x, n, work.r)
+        rational(work.r, n, s.scale)
         for k in range(K):
             rd.z[k] = 0.0
         for j in range(n):
             for k in range(K):
-                rd.z[k] += state.A[j, k] * state.r[j]
+                rd.z[k] += state.A[j, k] * work.r[j]
     else:
         scores(state.W, x, rd.z)
     top = best(rd.z)
@@ -165,7 +171,9 @@ def decide(s: Separable, state: SeparableState, x: Row, rd: Round, u: float) -> 
     return draw(rd.p, top, u)
 
 
-def learn(s: Separable, state: SeparableState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(
+    s: Separable, state: SeparableState, x: Row, rd: Round, work: SeparableScratch, label: int, truth: int
+) -> None:
     """Line 3. With the kernel, a row that moves several labels is kept once."""
     slot = -1
     for k in range(rd.z.shape[0]):
@@ -180,12 +188,12 @@ def learn(s: Separable, state: SeparableState, x: Row, rd: Round, label: int, tr
             add_one(state.W, x, k, v)
             continue
         if slot < 0:
-            slot = int(state.size[0])
+            slot = state.size[0].rows
             if slot < s.support:
-                state.size[0] += 1.0
+                state.size[0].rows += 1
             else:
-                shake(state.dice, rd.memo[0], 1)
-                slot = min(int(uniform(state.dice) * s.support), s.support - 1)
+                shake(work.dice, work.coin[0].u, 1)
+                slot = min(int(uniform(work.dice) * s.support), s.support - 1)
             keep(state.S, x, slot)
             for j in range(rd.z.shape[0]):
                 state.A[slot, j] = 0.0

@@ -27,7 +27,21 @@ from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, rival
 from gaptron.kernels.variance import ridge, spread_one
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Size,
+    Variant,
+    Vector,
+    named,
+)
 
 CARD = Card(
     paper="Beygelzimer, Orabona & Zhang 2017, Algorithm 1",
@@ -39,6 +53,8 @@ CARD = Card(
     regret_bandit="full matrix: O(‖U‖² + (K/κ) √(dT ln T)), all L_κ",
     words={"matrix": MATRICES},
     grid={"gamma": tuple(2.0**-i for i in (6, 5, 4, 3, 2)), "a": (0.1, 1.0, 10.0)},
+    traits=frozenset({"axes", "floor"}),
+    variants={"full": Variant({"matrix": "full"}, traits=frozenset({"floor"}))},
 )
 NOTES = ()
 
@@ -56,8 +72,7 @@ class SobaState(NamedTuple):
 
     W: Matrix
     S: Matrix  # A⁻¹. diagonal: like W; full: dK × dK
-    sum: Vector  # of the m learned from; never negative
-    r: Vector  # work: A⁻¹(e_ȳ - e_y) ⊗ x
+    total: Any  # m: Σ m of the answers learned from; never negative
 
 
 def init(settings: Soba, problem: Problem, sparse: bool) -> SobaState:
@@ -65,14 +80,20 @@ def init(settings: Soba, problem: Problem, sparse: bool) -> SobaState:
     K, d = problem.n_classes, problem.n_features
     W, n = zeros(K, d, sparse), K * d
     if settings.matrix != FULL:
-        return SobaState(W, np.full_like(W, 1.0 / settings.a), np.zeros(1), np.zeros(0))
+        return SobaState(W, np.full_like(W, 1.0 / settings.a), named(m=0.0))
     check_room(n, n)
-    return SobaState(W, np.eye(n) / settings.a, np.zeros(1), np.zeros(n))
+    return SobaState(W, np.eye(n) / settings.a, named(m=0.0))
 
 
-def memo(settings: Soba, problem: Problem) -> int:
-    """Nothing to keep beside scores and distribution."""
-    return 0
+class SobaScratch(NamedTuple):
+    """Work space."""
+
+    r: Vector  # full matrix: A⁻¹(e_ȳ - e_y) ⊗ x
+
+
+def scratch(settings: Soba, problem: Problem, sparse: bool) -> SobaScratch:
+    """One vector over all weights for the full matrix."""
+    return SobaScratch(np.zeros(problem.n_classes * problem.n_features if settings.matrix == FULL else 0))
 
 
 def weights(state: SobaState, sparse: bool) -> Matrix:
@@ -139,7 +160,7 @@ def bound(problem: Problem, settings: Soba, comparator: Comparator) -> float:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Soba, state: SobaState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Soba, state: SobaState, x: Row, rd: Round, work: SobaScratch, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
@@ -147,7 +168,7 @@ def decide(s: Soba, state: SobaState, x: Row, rd: Round, u: float) -> int:
     return draw(rd.p, top, u)
 
 
-def learn(s: Soba, state: SobaState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Soba, state: SobaState, x: Row, rd: Round, work: SobaScratch, label: int, truth: int) -> None:
     """Lines 3-4. Rival and probability are the sheet's; m is about the W and A that would move, as they are now."""
     if truth == UNKNOWN:
         return
@@ -155,16 +176,16 @@ def learn(s: Soba, state: SobaState, x: Row, rd: Round, label: int, truth: int) 
     weight = 1.0 / rd.p[truth]
     lead = score_one(W, x, other) - score_one(W, x, truth)
     if s.matrix == FULL:
-        r = times_pair(S, x, S.shape[0] // rd.z.shape[0], other, truth, state.r) * weight
+        r = times_pair(S, x, S.shape[0] // rd.z.shape[0], other, truth, work.r) * weight
     else:
         r = (spread_one(S, x, other) + spread_one(S, x, truth)) * weight
     m = weight * (lead * lead + 2.0 * lead) / (1.0 + r)
-    if state.sum[0] + m < 0.0:
+    if state.total[0].m + m < 0.0:
         return
-    state.sum[0] += m
+    state.total[0].m += m
     if s.matrix == FULL:
-        move(W, x, state.r, -weight * (lead + 1.0) / (1.0 + r))
-        shrink(S, state.r, weight / (1.0 + r))
+        move(W, x, work.r, -weight * (lead + 1.0) / (1.0 + r))
+        shrink(S, work.r, weight / (1.0 + r))
     else:
         ridge(W, S, x, other, -weight, weight)
         ridge(W, S, x, truth, weight, weight)

@@ -16,7 +16,7 @@ Feedback: full.   Cost: O(dK) a round.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, point, softmax
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 STEPS = ("fixed", "decaying", "adaptive", "adagrad")
 PLAYS = ("top", "sample")
@@ -42,6 +42,12 @@ CARD = Card(
     regret_bandit="",
     words={"step": STEPS, "play": PLAYS},
     grid={"eta": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)},
+    variants={
+        "decaying": Variant({"step": "decaying"}),
+        "adaptive": Variant({"step": "adaptive", "radius": 0.3}),
+        "adagrad": Variant({"step": "adagrad"}, traits=frozenset({"axes"})),
+        "sample": Variant({"play": "sample"}),
+    },
 )
 NOTES = ()
 
@@ -65,27 +71,32 @@ class SoftmaxState(NamedTuple):
 
     W: Matrix  # without the ball's scale
     N: Matrix  # adagrad: sum of squared gradients, entry by entry
-    ball: Vector
-    total: Vector  # answers so far, Σ ‖g‖²
-    r: Vector  # work: coefficients of the update
-    b: Vector  # work: scores now, if the answer came late
+    ball: Any
+    total: Any  # answers so far, square: Σ ‖g‖²
 
 
 def init(settings: Softmax, problem: Problem, sparse: bool) -> SoftmaxState:
     """W = 0."""
     K, d = problem.n_classes, problem.n_features
     N = zeros(K, d if settings.step == ADAGRAD else 0, sparse)
-    return SoftmaxState(zeros(K, d, sparse), N, new_ball(), np.zeros(2), np.zeros(K), np.zeros(K))
+    return SoftmaxState(zeros(K, d, sparse), N, new_ball(), named(answers=0, square=0.0))
 
 
-def memo(settings: Softmax, problem: Problem) -> int:
-    """The scores say it all."""
-    return 0
+class SoftmaxScratch(NamedTuple):
+    """Work space."""
+
+    r: Vector  # coefficients of the update
+    z: Vector  # scores before the ball
+
+
+def scratch(settings: Softmax, problem: Problem, sparse: bool) -> SoftmaxScratch:
+    """Two numbers a label."""
+    return SoftmaxScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
 
 
 def weights(state: SoftmaxState, sparse: bool) -> Matrix:
     """W, K × d."""
-    return np.asarray(by_label(state.W, sparse) * state.ball[0])
+    return np.asarray(by_label(state.W, sparse) * state.ball[0].scale)
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -144,7 +155,7 @@ def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, u: float) -> int:
+def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScratch, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
@@ -156,9 +167,9 @@ def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, u: float) -> int:
     return top
 
 
-def learn(s: Softmax, state: SoftmaxState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScratch, label: int, truth: int) -> None:
     """Line 3."""
-    r = state.r
+    r = work.r
     softmax(rd.z, best(rd.z), r)
     told(r, truth, r)
     if s.step == ADAGRAD:
@@ -173,15 +184,15 @@ def learn(s: Softmax, state: SoftmaxState, x: Row, rd: Round, label: int, truth:
     for k in range(r.shape[0]):
         square += r[k] * r[k]
     square *= sqnorm(x)
-    state.total[0] += 1.0
-    state.total[1] += square
+    state.total[0].answers += 1
+    state.total[0].square += square
     if square == 0.0:
         return
-    step = s.eta / math.sqrt(state.total[0] if s.step == DECAYING else state.total[1])
-    c, inner = state.ball[0], 0.0
-    scores(state.W, x, state.b)
+    step = s.eta / math.sqrt(state.total[0].answers if s.step == DECAYING else state.total[0].square)
+    c, inner = state.ball[0].scale, 0.0
+    scores(state.W, x, work.z)
     for k in range(r.shape[0]):
-        inner -= step * r[k] * c * state.b[k]
+        inner -= step * r[k] * c * work.z[k]
         r[k] *= -step / c
     add(state.W, x, r)
     moved(state.W, state.ball, s.ball, inner, step * square * step)

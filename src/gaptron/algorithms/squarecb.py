@@ -22,7 +22,7 @@ The first-order weighting is after FastCB (Foster & Krishnamurthy, "Efficient Fi
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from gaptron.kernels.oracles import ADAGRAD, ORACLES, STEPS, fit, predict
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 WEIGHTINGS = ("gap", "first-order")
 CARD = Card(
@@ -45,6 +45,7 @@ CARD = Card(
     regret_bandit="O(√(KT·Reg)) if realisable",
     words={"oracle": ORACLES, "steps": STEPS, "weighting": WEIGHTINGS},
     grid={"c": tuple(4.0**i for i in range(7))},
+    variants={"logistic": Variant({"oracle": "logistic"}), "softmax": Variant({"oracle": "softmax"})},
 )
 NOTES = ()
 FIRST_ORDER = WEIGHTINGS.index("first-order")
@@ -66,20 +67,26 @@ class SquareCBState(NamedTuple):
 
     W: Matrix
     N: Matrix  # AdaGrad's sums of squares, if there are any
-    clock: Vector  # decisions so far
-    r: Vector  # work: coefficients of the update
+    clock: Any  # decisions so far
 
 
 def init(settings: SquareCB, problem: Problem, sparse: bool) -> SquareCBState:
     """W = 0."""
     K, d = problem.n_classes, problem.n_features
     N = zeros(K, d, sparse) if settings.steps == ADAGRAD else zeros(0, 0, sparse)
-    return SquareCBState(zeros(K, d, sparse), N, np.zeros(1), np.zeros(K))
+    return SquareCBState(zeros(K, d, sparse), N, named(decisions=0))
 
 
-def memo(settings: SquareCB, problem: Problem) -> int:
-    """f."""
-    return problem.n_classes
+class SquareCBScratch(NamedTuple):
+    """Work space."""
+
+    f: Vector  # what the oracle predicts of every label
+    r: Vector  # coefficients of the update
+
+
+def scratch(settings: SquareCB, problem: Problem, sparse: bool) -> SquareCBScratch:
+    """Two numbers a label."""
+    return SquareCBScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
 
 
 def weights(state: SquareCBState, sparse: bool) -> Matrix:
@@ -148,26 +155,26 @@ def inverse_gap(f: Vector, top: int, gamma: float, q: Vector) -> None:
     q[top] = max(1.0 - rest, 1.0 / K)
 
 
-def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, u: float) -> int:
+def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBScratch, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
-    predict(s.oracle, rd.z, top, rd.memo)
-    gamma = s.c * (state.clock[0] + 1.0) ** s.exponent
+    predict(s.oracle, rd.z, top, work.f)
+    gamma = s.c * (state.clock[0].decisions + 1.0) ** s.exponent
     if s.weighting == FIRST_ORDER:
-        gamma /= max(1.0 - rd.memo[top], 1e-12)
-    inverse_gap(rd.memo, top, gamma, rd.p)
+        gamma /= max(1.0 - work.f[top], 1e-12)
+    inverse_gap(work.f, top, gamma, rd.p)
     return draw(rd.p, top, u)
 
 
-def commit(s: SquareCB, state: SquareCBState, rd: Round) -> None:
+def commit(s: SquareCB, state: SquareCBState, rd: Round, work: SquareCBScratch) -> None:
     """The clock of γ_t counts decisions, answered or not."""
-    state.clock[0] += 1.0
+    state.clock[0].decisions += 1
 
 
-def learn(s: SquareCB, state: SquareCBState, x: Row, rd: Round, label: int, truth: int) -> None:
+def learn(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBScratch, label: int, truth: int) -> None:
     """Line 4. Right or wrong, every answer teaches."""
-    fit(state.W, state.N, x, s.oracle, s.steps, s.step, rd.memo, label, truth, state.r)
+    fit(state.W, state.N, x, s.oracle, s.steps, s.step, work.f, label, truth, work.r)
 
 
 algorithm(SquareCB, decide, learn, commit)

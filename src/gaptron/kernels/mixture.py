@@ -8,24 +8,27 @@ over the rounds s kept in a history. Two ways, in one set of arrays (fields of t
     grid     the W_c stand still and a_c ∝ exp(-Φ(W_c)): no history and no chance, for dK ≤ 4
 
     W, G     the rules and ∇Φ there        E, a   Φ and the weight of each
-    y, v     label and weight of the rounds kept; the history's own four arrays
-    pace     Σ v‖x‖² of them, ln of the step's factor, rounds learned, steps accepted, steps tried
-    V, H     work: a proposal and its ∇Φ   r      work: one number per label
+    y, v     label and weight of the rounds kept; the history's own five arrays
+    pace     square: Σ v‖x‖² of them, log_step: ln of the step's factor, rounds learned, steps accepted and tried
+
+and in their scratch
+    V, H     a proposal and its ∇Φ         r      one number per label         dice   its random numbers
+    coin     u: the number the round was drawn with, for the dice
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import SettingError
-from gaptron.kernels.dice import normal, throw, uniform
-from gaptron.kernels.history import crowded, forget, keep, new_history, recall, refuse_beyond, slot
+from gaptron.kernels.dice import Dice, new_dice, normal, shake, throw, uniform
+from gaptron.kernels.history import check_history, crowded, forget, keep, new_history, recall, refuse_beyond, slot
 from gaptron.kernels.jit import by_rows, jit
 from gaptron.kernels.rows import add, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, logsumexp, softmax
-from gaptron.types import Matrix, Problem, Vector
+from gaptron.types import Integers, Matrix, Problem, Vector, named
 
 FEW = 4  # dK up to which a grid is laid
 REACH = 4.0  # the grid covers [-4ν, 4ν] on every axis
@@ -76,32 +79,52 @@ def new_mixture(
         a /= a.sum()
         if sparse:
             W = np.ascontiguousarray(W.transpose(0, 2, 1))
-        G, V, memory = np.zeros((0, *shape)), np.zeros((0, 0)), 0
+        G, memory = np.zeros((0, *shape)), 0
     else:
         refuse_beyond(
             2 * chains * K * d, f"{chains} chains of {K} × {d} numbers, each with its gradient", "fewer chains"
         )
         W, E, a = np.zeros((chains, *shape)), np.zeros(chains), np.full(chains, 1.0 / chains)
-        G, V = np.zeros_like(W), np.zeros(shape)
+        G = np.zeros_like(W)
     history = new_history(memory, d, sparse, nonzeros)
-    pace = np.array([0.0, math.log(step) - math.log(K * d) / 3, 0.0, 0.0, 0.0])
+    log_step = math.log(step) - math.log(K * d) / 3
+    pace = named(square=0.0, log_step=log_step, rounds=0, accepted=0, tried=0)
     kept = {"y": np.zeros(memory, dtype=np.int64), "v": np.zeros(memory), "pace": pace}
-    return {
-        "W": W,
-        "G": G,
-        "E": E,
-        "a": a,
-        **history._asdict(),
-        **kept,
-        "V": V,
-        "H": np.zeros_like(V),
-        "r": np.zeros(K),
-    }
+    return {"W": W, "G": G, "E": E, "a": a, **history._asdict(), **kept}
+
+
+class MixtureScratch(NamedTuple):
+    """Work space of a mixture."""
+
+    V: Matrix
+    H: Matrix
+    r: Vector
+    dice: Dice
+    coin: Any
+
+
+def mixture_scratch(problem: Problem, sparse: bool, grid: int) -> MixtureScratch:
+    """A proposal and its gradient, unless the rules stand on a grid."""
+    K, d = (0, 0) if on_grid(problem, grid) else (problem.n_classes, problem.n_features)
+    V = zeros(K, d, sparse)
+    return MixtureScratch(V, np.zeros_like(V), np.zeros(problem.n_classes), new_dice(), named(u=0.0))
+
+
+def check_mixture(state: Any, problem: Problem) -> None:
+    """Refuse a mixture, read from a file, that would send compiled code outside its arrays."""
+    check_history(state, problem.n_features)
+    check_labels(state.y, problem.n_classes)
+
+
+def check_labels(y: Integers, n_classes: int) -> None:
+    """Refuse kept labels, read from a file, that are none."""
+    if len(y) and not (y.min() >= 0 and y.max() < n_classes):
+        raise ValueError(f"the history holds a label outside 0..{n_classes - 1}")
 
 
 def mean(state: Any) -> Matrix:
     """Σ a_c W_c, in the layout of the rows. On a grid by pairs ±W, so that it is nothing when nothing is known."""
-    if state.place.shape[0] == 0:
+    if state.begin.shape[0] == 0:
         return np.asarray(np.tensordot((state.a - state.a[::-1]) / 2, state.W, 1))
     return np.asarray(np.tensordot(state.a, state.W, 1))
 
@@ -140,17 +163,17 @@ def grid_price(problem: Problem, nu: float, most: int, norm: float, rounds: floa
 
 
 @jit
-def mix(state: Any, x: Any, q: Vector) -> None:
+def mix(state: Any, work: MixtureScratch, x: Any, q: Vector) -> None:
     """q̄(x). O(C·nnz·K)."""
     for k in range(q.shape[0]):
         q[k] = 0.0
     for c in range(state.a.shape[0]):
         if state.a[c] == 0.0:
             continue
-        scores(state.W[c], x, state.r)
-        softmax(state.r, best(state.r), state.r)
+        scores(state.W[c], x, work.r)
+        softmax(work.r, best(work.r), work.r)
         for k in range(q.shape[0]):
-            q[k] += state.a[c] * state.r[k]
+            q[k] += state.a[c] * work.r[k]
 
 
 @jit
@@ -188,12 +211,12 @@ def pull_home(W: Matrix, G: Matrix, precision: float) -> float:
 
 
 @jit
-def potential(state: Any, x: Any, W: Matrix, G: Matrix, precision: float) -> float:
+def potential(state: Any, work: MixtureScratch, x: Any, W: Matrix, G: Matrix, precision: float) -> float:
     """Φ(W), and G = ∇Φ(W). O(t·nnz·K)."""
     total = pull_home(W, G, precision)
-    for i in range(state.span[1]):
+    for i in range(state.span[0].count):
         j = slot(state, i)
-        total += charge(W, G, recall(state, x, j), state.y[j], state.v[j], state.r)
+        total += charge(W, G, recall(state, x, j), state.y[j], state.v[j], work.r)
     return total
 
 
@@ -241,74 +264,74 @@ def take(W: Matrix, V: Matrix) -> None:
 
 
 @jit
-def settle(state: Any, x: Any, y: int, v: float, precision: float, exact: bool) -> None:
+def settle(state: Any, work: MixtureScratch, x: Any, y: int, v: float, precision: float, exact: bool) -> None:
     """Keep a round, forget what it crowds out, and bring Φ and ∇Φ of every chain up to date."""
-    if state.pace[2] == 0.0:  # the chains leave zero for the prior
+    if state.pace[0].rounds == 0.0:  # the chains leave zero for the prior
         for c in range(state.W.shape[0]):
-            leap(state.W[c], x, state.W[c], state.W[c], 0.0, 1.0 / math.sqrt(precision), state.dice)
+            leap(state.W[c], x, state.W[c], state.W[c], 0.0, 1.0 / math.sqrt(precision), work.dice)
             state.E[c] = pull_home(state.W[c], state.G[c], precision)
     while crowded(state, x):
         j = slot(state, 0)
         old = recall(state, x, j)
-        state.pace[0] -= state.v[j] * sqnorm(old)
+        state.pace[0].square -= state.v[j] * sqnorm(old)
         if exact:
             for c in range(state.W.shape[0]):
-                state.E[c] += charge(state.W[c], state.G[c], old, state.y[j], -state.v[j], state.r)
+                state.E[c] += charge(state.W[c], state.G[c], old, state.y[j], -state.v[j], work.r)
         forget(state)
-        if state.span[1] == 0:
-            state.pace[0] = 0.0
+        if state.span[0].count == 0:
+            state.pace[0].square = 0.0
     j = keep(state, x)
     state.y[j], state.v[j] = y, v
-    state.pace[0] += v * sqnorm(recall(state, x, j))
-    state.pace[2] += 1.0
+    state.pace[0].square += v * sqnorm(recall(state, x, j))
+    state.pace[0].rounds += 1
     if exact:
         for c in range(state.W.shape[0]):
-            state.E[c] += charge(state.W[c], state.G[c], x, y, v, state.r)
+            state.E[c] += charge(state.W[c], state.G[c], x, y, v, work.r)
 
 
 @jit
-def wander(state: Any, x: Any, steps: int, precision: float) -> None:
+def wander(state: Any, work: MixtureScratch, x: Any, steps: int, precision: float) -> None:
     """J Metropolis-adjusted Langevin steps of every chain; the step's factor learns. O(C·J·t·nnz·K)."""
-    h = math.exp(state.pace[1]) / (max(state.pace[0], 0.0) / 2.0 + precision)
+    h = math.exp(state.pace[0].log_step) / (max(state.pace[0].square, 0.0) / 2.0 + precision)
     accepted, tried = 0, steps * state.W.shape[0]
     for _ in range(steps):
         for c in range(state.W.shape[0]):
             W, G = state.W[c], state.G[c]
-            out = leap(state.V, x, W, G, h, math.sqrt(2.0 * h), state.dice) / 2.0
-            energy = potential(state, x, state.V, state.H, precision)
-            back = way_back(state.V, state.H, W, h) / (4.0 * h)
-            if math.log(uniform(state.dice)) < state.E[c] - energy + out - back:
-                take(W, state.V)
-                take(G, state.H)
+            out = leap(work.V, x, W, G, h, math.sqrt(2.0 * h), work.dice) / 2.0
+            energy = potential(state, work, x, work.V, work.H, precision)
+            back = way_back(work.V, work.H, W, h) / (4.0 * h)
+            if math.log(uniform(work.dice)) < state.E[c] - energy + out - back:
+                take(W, work.V)
+                take(G, work.H)
                 state.E[c] = energy
                 accepted += 1
-    state.pace[3] += accepted
-    state.pace[4] += tried
-    lesson = (accepted / tried - WANTED) / math.sqrt(state.pace[2])
-    state.pace[1] = min(max(state.pace[1] + lesson, -30.0), 30.0)
+    state.pace[0].accepted += accepted
+    state.pace[0].tried += tried
+    lesson = (accepted / tried - WANTED) / math.sqrt(state.pace[0].rounds)
+    state.pace[0].log_step = min(max(state.pace[0].log_step + lesson, -30.0), 30.0)
 
 
 @jit
-def stray(state: Any, x: Any, steps: int, precision: float, batch: int) -> None:
+def stray(state: Any, work: MixtureScratch, x: Any, steps: int, precision: float, batch: int) -> None:
     """J Langevin steps of every chain with ∇Φ guessed from `batch` kept rounds, none refused. O(C·J·b·nnz·K)."""
-    h = math.exp(state.pace[1]) / (max(state.pace[0], 0.0) / 2.0 + precision)
+    h = math.exp(state.pace[0].log_step) / (max(state.pace[0].square, 0.0) / 2.0 + precision)
     for _ in range(steps):
         for c in range(state.W.shape[0]):
             W = state.W[c]
-            pull_home(W, state.H, precision)
+            pull_home(W, work.H, precision)
             for _ in range(batch):
-                j = slot(state, throw(state.dice) % state.span[1])
-                charge(W, state.H, recall(state, x, j), state.y[j], state.v[j] * state.span[1] / batch, state.r)
-            leap(W, x, W, state.H, h, math.sqrt(2.0 * h), state.dice)
+                j = slot(state, throw(work.dice) % state.span[0].count)
+                charge(W, work.H, recall(state, x, j), state.y[j], state.v[j] * state.span[0].count / batch, work.r)
+            leap(W, x, W, work.H, h, math.sqrt(2.0 * h), work.dice)
 
 
 @jit
-def weigh(state: Any, x: Any, y: int, v: float) -> None:
+def weigh(state: Any, work: MixtureScratch, x: Any, y: int, v: float) -> None:
     """The grid's round: Φ of every point, less the least of them, and the weights exp(-Φ). O(C·nnz·K)."""
     least = math.inf
     for c in range(state.E.shape[0]):
-        scores(state.W[c], x, state.r)
-        state.E[c] += v * (logsumexp(state.r) - state.r[y])
+        scores(state.W[c], x, work.r)
+        state.E[c] += v * (logsumexp(work.r) - work.r[y])
         least = min(least, state.E[c])
     total = 0.0
     for c in range(state.E.shape[0]):
@@ -320,14 +343,15 @@ def weigh(state: Any, x: Any, y: int, v: float) -> None:
 
 
 @jit
-def absorb(state: Any, x: Any, y: int, v: float, nu: float, steps: int, batch: int) -> None:
+def absorb(state: Any, work: MixtureScratch, x: Any, y: int, v: float, nu: float, steps: int, batch: int) -> None:
     """Learn that x had label y, with weight v: the grid weighs, the chains keep the round and move."""
-    if state.place.shape[0] == 0:
-        weigh(state, x, y, v)
+    if state.begin.shape[0] == 0:
+        weigh(state, work, x, y, v)
         return
+    shake(work.dice, work.coin[0].u, 1)
     precision = 1.0 / (nu * nu)
-    settle(state, x, y, v, precision, batch == 0)
+    settle(state, work, x, y, v, precision, batch == 0)
     if batch > 0:
-        stray(state, x, steps, precision, batch)
+        stray(state, work, x, steps, precision, batch)
     else:
-        wander(state, x, steps, precision)
+        wander(state, work, x, steps, precision)

@@ -1,8 +1,8 @@
 """The one loop: see x, decide, be shown what the feedback shows, learn.
 
-`decide` writes nothing but the round's sheet, so that looking changes nothing; `commit` then writes what the decision
-alone fixes (most algorithms: nothing), and `learn` what its answer teaches. They are verbs whose bodies are chosen by
-the class name of the settings tuple, because that is what the compiler tells such tuples apart by. Each
+`decide` writes nothing but the round and the scratch, so that looking changes nothing; `commit` then writes what the
+decision alone fixes (most algorithms: nothing), and `learn` what its answer teaches. They are verbs whose bodies are
+chosen by the class name of the settings tuple, because that is what the compiler tells such tuples apart by. Each
 algorithm registers its own with `algorithm`.
 """
 
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from gaptron.kernels.jit import by_type, class_name, jit
 from gaptron.kernels.rows import row, sqnorm
 from gaptron.kernels.simplex import best
-from gaptron.types import UNKNOWN, Feedback, Integers, Matrix, Round, Vector
+from gaptron.types import UNKNOWN, Feedback, Flags, Integers, Matrix, Round, Vector
 
 FULL = int(Feedback.FULL)
 
 
-class Record(NamedTuple):
+class Played(NamedTuple):
     """What is written down of each round."""
 
     label: Integers  # played
@@ -40,7 +40,7 @@ class Bodies(NamedTuple):
 _BODIES: dict[str, Bodies] = {}
 
 
-def _nothing(s: Any, state: Any, rd: Round) -> None:
+def _nothing(s: Any, state: Any, rd: Round, work: Any) -> None:
     pass
 
 
@@ -56,20 +56,20 @@ def algorithm(
     _BODIES[settings.__name__] = Bodies(decide, learn, commit)
 
 
-def _decide(s: Any, state: Any, x: Any, rd: Round, u: float) -> int:
+def _decide(s: Any, state: Any, x: Any, rd: Round, work: Any, u: float) -> int:
     raise NotImplementedError
 
 
-def _learn(s: Any, state: Any, x: Any, rd: Round, label: int, truth: int) -> None:
+def _learn(s: Any, state: Any, x: Any, rd: Round, work: Any, label: int, truth: int) -> None:
     raise NotImplementedError
 
 
 decide = by_type(lambda s, *_: _BODIES[class_name(s)].decide, _decide)
-decide.__doc__ = "Fill the round's sheet and return the label drawn with u ∈ [0, 1). Writes nothing but the sheet."
+decide.__doc__ = "Fill the round and return the label drawn with u ∈ [0, 1). Writes nothing but round and scratch."
 learn = by_type(lambda s, *_: _BODIES[class_name(s)].learn, _learn)
+learn.__doc__ = "Learn from what `decide` left in the round and the scratch, and what the feedback showed of the truth."
 commit = by_type(lambda s, *_: _BODIES[class_name(s)].commit, _nothing)
-commit.__doc__ = "Take the decision on a sheet: write what it alone fixes in the state, answered or not."
-learn.__doc__ = "Learn from a round's sheet and what the feedback showed of the truth."
+commit.__doc__ = "Take a decision: write what it alone fixes in the state, answered or not."
 
 
 def _reveal_word(feedback: Any, label: int, truth: int) -> int:
@@ -85,45 +85,81 @@ reveal.__doc__ = "What the round shows of the truth: by the feedback's word, or 
 
 
 @jit
+def trail_of(labels: Integers, truth_probability: Vector, start: int) -> int:
+    """A number that tells the trace of one run from that of another."""
+    trail = start
+    for t in range(labels.shape[0]):
+        trail = (trail * 31 + labels[t] * 7919 + int(truth_probability[t] * 1e9)) % 2147483647
+    return trail
+
+
+@jit
 def play(
-    s: Any, state: Any, X: Any, y: Integers, u: Vector, feedback: Any, advice: Matrix, rd: Round, out: Record
+    s: Any,
+    state: Any,
+    X: Any,
+    y: Integers,
+    u: Vector,
+    feedback: Any,
+    advice: Matrix,
+    rd: Round,
+    work: Any,
+    count: Any,
+    out: Played,
 ) -> None:
-    """Every round of a stream held in memory. advice has as many columns as `rd.advice` has room, or none."""
+    """Every round of a stream held in memory. advice has as many columns as `rd.advice` has room, or none.
+
+    The rounds are counted here, behind the last of them: whatever interrupts the caller meets a state and a count
+    that agree.
+    """
     for t in range(y.shape[0]):
         x = row(X, t)
         for k in range(advice.shape[1]):
             rd.advice[k] = advice[t, k]
-        label = decide(s, state, x, rd, u[t])
-        commit(s, state, rd)
+        label = decide(s, state, x, rd, work, u[t])
+        commit(s, state, rd, work)
         out.label[t] = label
         out.top[t] = best(rd.z)
         out.truth_probability[t] = rd.p[y[t]]
         for i in range(rd.note.shape[0]):
             out.notes[t, i] = rd.note[i]
-        learn(s, state, x, rd, label, reveal(feedback, label, y[t]))
+        learn(s, state, x, rd, work, label, reveal(feedback, label, y[t]))
+    count[0].decided += y.shape[0]
+    count[0].learned += y.shape[0]
+    count[0].trail = trail_of(out.label, out.truth_probability, count[0].trail)
 
 
 @jit
-def decide_once(s: Any, state: Any, x: Any, rd: Round, u: float) -> int:
-    """One round's first half."""
-    label = decide(s, state, x, rd, u)
-    commit(s, state, rd)
-    return label
+def decide_once(s: Any, state: Any, x: Any, rd: Round, work: Any, u: float) -> int:
+    """One round's first half, or another look at it."""
+    return decide(s, state, x, rd, work, u)
 
 
 @jit
-def learn_once(s: Any, state: Any, x: Any, rd: Round, label: int, truth: int) -> None:
-    """One round's second half."""
-    learn(s, state, x, rd, label, truth)
+def commit_once(s: Any, state: Any, rd: Round, work: Any, count: Any) -> None:
+    """The decision is taken, and counted."""
+    commit(s, state, rd, work)
+    count[0].decided += 1
 
 
 @jit
-def look(s: Any, state: Any, X: Any, advice: Matrix, rd: Round, Z: Matrix, P: Matrix) -> None:
+def learn_once(
+    s: Any, state: Any, x: Any, rd: Round, work: Any, label: int, truth: int, count: Any, answered: Flags
+) -> None:
+    """One round's second half, its count, and that it was answered: no interruption comes between."""
+    learn(s, state, x, rd, work, label, truth)
+    count[0].learned += 1
+    count[0].trail = 0
+    answered[0] = True
+
+
+@jit
+def look(s: Any, state: Any, X: Any, advice: Matrix, rd: Round, work: Any, Z: Matrix, P: Matrix) -> None:
     """Scores and distributions for many rows; nothing is learned."""
     for t in range(Z.shape[0]):
         for k in range(advice.shape[1]):
             rd.advice[k] = advice[t, k]
-        decide(s, state, row(X, t), rd, 0.5)
+        decide(s, state, row(X, t), rd, work, 0.5)
         for k in range(Z.shape[1]):
             Z[t, k] = rd.z[k]
             P[t, k] = rd.p[k]

@@ -16,8 +16,8 @@ from typing import IO, Any, Self
 
 import numpy as np
 
+from gaptron.decision import Decision
 from gaptron.errors import DecisionError, InputError, StreamError
-from gaptron.learner import Decision
 from gaptron.logged import lines
 from gaptron.logged.lines import Entry, Gathered, MalformedError, encode, get, is_column, number, numbers, objects
 from gaptron.logged.log import Log

@@ -17,8 +17,8 @@ def explored(name: str, loss: Loss, feedback: Feedback, margins: Vector, n_class
     problem = Problem(n_classes, n_classes, feedback, loss, norm=1.0)
     settings = file.recommend(problem)
     state = file.init(settings, problem, False)
-    size = file.memo(settings, problem)
-    sheet = Round(np.zeros(n_classes), np.zeros(n_classes), np.zeros(size), np.zeros(len(file.NOTES)))
+    rd = Round(np.zeros(n_classes), np.zeros(n_classes), np.zeros(len(file.NOTES)), np.zeros(0))
+    work = file.scratch(settings, problem, False)
     unit = np.zeros(n_classes)
     unit[0] = 1.0
     step = settings.first if name == "frugal-gaptron" else 1.0
@@ -26,17 +26,17 @@ def explored(name: str, loss: Loss, feedback: Feedback, margins: Vector, n_class
     for i, m in enumerate(margins):
         state.W[:, 0] = FLOOR / step
         state.W[0, 0], state.W[1, 0] = m / step, 0.0
-        play_once(settings, state, unit, sheet)
-        found[i] = 1.0 - sheet.p[0]
+        look_once(settings, state, unit, rd, work)
+        found[i] = 1.0 - rd.p[0]
     return found
 
 
-def play_once(settings: object, state: object, x: Vector, sheet: Round) -> None:
-    """One decision, for its sheet."""
+def look_once(settings: object, state: object, x: Vector, rd: Round, work: object) -> None:
+    """Fill the round for one row."""
     from gaptron.kernels.play import look  # noqa: PLC0415
 
-    K = len(sheet.z)
-    look(settings, state, x[None, :], np.zeros((1, 0)), sheet, np.empty((1, K)), np.empty((1, K)))
+    K = len(rd.z)
+    look(settings, state, x[None, :], np.zeros((1, 0)), rd, work, np.empty((1, K)), np.empty((1, K)))
 
 
 def figure(path: Path, n_classes: int = 10) -> None:

@@ -1,0 +1,167 @@
+"""A label that was drawn and waits for its answer, and all that wait."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gaptron import snapshot
+from gaptron.types import Flags, Round, Row, Vector
+
+if TYPE_CHECKING:
+    from gaptron.learner import Learner
+
+FIRST_SWEEP = 1_024
+SILENCE: Vector = np.zeros(0)  # no advice
+
+
+class Kept(NamedTuple):
+    """A decision's own round and scratch, where a proof needs them when the answer comes."""
+
+    round: Round
+    work: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class Decision:
+    """One label drawn, and all that is needed to learn from its answer later.
+
+    It holds plain values: the row, the label and what it was drawn from. Its scores are not kept; an answer that comes
+    late is learned from as if the row were seen today.
+    """
+
+    label: Any
+    probability: float
+    round: int
+    _code: int = field(repr=False)
+    _x: Row = field(repr=False)
+    _p: Vector = field(repr=False)  # what the label was drawn from
+    _u: float = field(repr=False)  # the number it was drawn with
+    _advice: Vector = field(repr=False)  # what the caller's model said of the row; empty: nothing
+    _answered: Flags = field(repr=False)  # set by the compiled code that learns: no interruption comes between
+    _owner: "Learner" = field(repr=False)
+    _kept: "Kept | None" = field(repr=False, default=None)  # where a proof needs its own scores
+
+    @property
+    def distribution(self) -> NDArray[np.float64]:
+        """The chance of every label, in the order of the learner's classes."""
+        return self._p.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of an open decision is the copied learner's own; one that was answered is a record."""
+        if self in self._owner._open:
+            return _decision_of, (self._owner, self.round)
+        return Decision, tuple(getattr(self, name) for name in self.__slots__ if name != "__weakref__")
+
+
+def _decision_of(learner: "Learner", round: int) -> Decision:
+    return learner.pending[round]
+
+
+class Pending:
+    """The decisions one learner has made and not been told about, by round.
+
+    They are held weakly: nobody can answer a decision that its caller has dropped, so dropping one frees it, and a
+    learner whose answers never come does not grow. Decisions that come from a file are held until they are answered or
+    forgotten, for nobody else holds them.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, ref[Decision]] = {}
+        self._held: dict[int, Decision] = {}
+        self._sweep = FIRST_SWEEP  # how many there may be before dropped ones are looked for
+
+    def add(self, decision: Decision) -> None:
+        """Watch a decision."""
+        self._waiting[decision.round] = ref(decision)
+        if len(self._waiting) > self._sweep:
+            self._waiting = {round: seen for round, seen in self._waiting.items() if seen() is not None}
+            self._sweep = max(FIRST_SWEEP, 2 * len(self._waiting))
+
+    def hold(self, decision: Decision) -> None:
+        """Watch a decision, and keep it."""
+        self.add(decision)
+        self._held[decision.round] = decision
+
+    def close(self, decision: Decision) -> None:
+        """It was answered, or never will be."""
+        self._waiting.pop(decision.round, None)
+        self._held.pop(decision.round, None)
+
+    def __contains__(self, decision: Decision) -> bool:
+        seen = self._waiting.get(decision.round)
+        return seen is not None and seen() is decision and not decision._answered[0]
+
+    def by_round(self) -> dict[int, Decision]:
+        """All of them that somebody still holds, the oldest first."""
+        waiting = {round: seen() for round, seen in sorted(self._waiting.items())}
+        return {
+            round: decision for round, decision in waiting.items() if decision is not None and not decision._answered[0]
+        }
+
+
+# --- in a file ------------------------------------------------------------------------------------------------
+
+COLUMNS = ("round", "code", "drawn_from", "drawn_with", "advice")
+
+
+def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int) -> dict[str, Any]:
+    """Decisions as plain columns, one entry a decision."""
+    shape = (len(waiting), n_classes)
+    silent = np.zeros(n_classes)
+    return {
+        "round": np.array([d.round for d in waiting], dtype=np.int64),
+        "code": np.array([d._code for d in waiting], dtype=np.int64),
+        "drawn_from": np.array([d._p for d in waiting], dtype=np.float64).reshape(shape),
+        "drawn_with": np.array([d._u for d in waiting], dtype=np.float64),
+        "advice": np.array([d._advice if len(d._advice) else silent for d in waiting], dtype=np.float64).reshape(shape),
+        "rows": snapshot.rows_of(rows),
+        "kept": [snapshot.spread(d._kept) for d in waiting if d._kept is not None],
+    }
+
+
+def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept | None) -> list[Decision]:
+    """The decisions of `as_tree`, every number checked. `kept` says what each must have kept: types and shapes."""
+    snapshot.check_words(tree, (*COLUMNS, "rows", "kept"), "pending")
+    K, n = learner.problem.n_classes, len(snapshot.array_of(tree["round"], "pending.round"))
+    fresh = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, K)), np.zeros(n), np.zeros((n, K))
+    rounds, codes, P, u, advice = (
+        snapshot.fill(empty, tree[name], f"pending.{name}") for name, empty in zip(COLUMNS, fresh)
+    )
+    if n and not (rounds.min() >= 1 and rounds.max() <= learner.decided and len(np.unique(rounds)) == n):
+        raise ValueError("a decision is pending that was never made, or twice")
+    if n and not (codes.min() >= 0 and codes.max() < K):
+        raise ValueError("a pending decision has a label that is none")
+    if not ((P >= 0.0).all() and (P <= 1.0).all() and (P[np.arange(n), codes] > 0.0).all()):
+        raise ValueError("a pending decision was drawn from no distribution")
+    if not ((u >= 0.0).all() and (u < 1.0).all() and (advice >= 0.0).all()):
+        raise ValueError("a pending decision holds a number out of its range")
+    rows = snapshot.rows_from(tree["rows"], n, sparse, learner.problem.n_features)
+    sheets: list[Kept | None] = [None] * n
+    if type(tree["kept"]) is not list or len(tree["kept"]) != (0 if kept is None else n):
+        raise ValueError("pending.kept does not fit the decisions")
+    if kept is not None:
+        sheets = [snapshot.fill(copied(*kept), sheet, "pending.kept") for sheet in tree["kept"]]
+    return [
+        Decision(
+            learner.classes[code],
+            float(p[code]),
+            int(number),
+            int(code),
+            row,
+            p.copy(),
+            float(draw),
+            opinion.copy() if opinion.any() else SILENCE,
+            np.zeros(1, dtype=np.bool_),
+            learner,
+            sheet,
+        )
+        for number, code, p, draw, opinion, row, sheet in zip(rounds, codes, P, u, advice, rows, sheets)
+    ]
+
+
+def copied(rd: Round, work: Any) -> Kept:
+    """A round and a scratch of one's own."""
+    return Kept(type(rd)(*(part.copy() for part in rd)), type(work)(*(part.copy() for part in work)))

@@ -1,0 +1,53 @@
+"""Single words and numbers that a caller or a file gives: checked, or one error that names them."""
+
+import math
+from typing import Any
+
+from gaptron.errors import SettingError
+from gaptron.types import Feedback, Loss
+
+
+def choice(name: str, word: str | None, allowed: tuple[Any, ...], algorithm: str) -> Any:
+    """One of the members allowed, by its word; the first if none is given."""
+    if word is None:
+        return allowed[0]
+    kind: type[Loss] | type[Feedback] = type(allowed[0])
+    words = {member.word: member for member in kind}
+    if word not in words:
+        raise SettingError(f"unknown {name} {word!r}; there are: {', '.join(words)}")
+    if words[word] not in allowed:
+        raise SettingError(f"{algorithm} takes {name} {' or '.join(a.word for a in allowed)}, not {word}")
+    return words[word]
+
+
+def whole(name: str, given: Any) -> int:
+    """A whole number of at least 1."""
+    value = number(name, given)
+    if isinstance(given, bool) or value < 1 or not value.is_integer():
+        raise SettingError(f"{name}={given!r} must be a whole number of at least 1")
+    return int(given)
+
+
+def count(name: str, given: Any) -> int:
+    """A whole number of at least 0, from a file."""
+    if type(given) is not int or given < 0:
+        raise ValueError(f"{name}={given!r} is not a count")
+    return given
+
+
+def positive(name: str, given: Any) -> float | None:
+    """A positive finite number, or None."""
+    if given is None:
+        return None
+    value = number(name, given)
+    if not (value > 0.0 and math.isfinite(value)):
+        raise SettingError(f"{name}={given!r} must be a positive number")
+    return value
+
+
+def number(name: str, given: Any) -> float:
+    """A number."""
+    try:
+        return float(given)
+    except (TypeError, ValueError, OverflowError):
+        raise SettingError(f"{name}={given!r} must be a number") from None
