@@ -87,26 +87,21 @@ def kind(request: pytest.FixtureRequest) -> Any:
     return KINDS[request.param]
 
 
-# Room to work in, and what is compiled again when needed.
-PASSING = {"_round", "_work", "_fresh", "_decide_once", "_learn_once", "_commit_once", "_use", "_interrupted"}
-
-
 def portrait(learner: Any) -> dict[str, Any]:
     """All that a learner is, copied: two equal portraits go on in the same way."""
-    found: dict[str, Any] = {}
-    for name, value in vars(learner).items():
-        if name == "_rng":
-            found[name] = repr(value.bit_generator.state)
-        elif name == "_state" and value is not None:
-            for field, part in zip(value._fields, value):
-                found[f"state.{field}"] = np.shape(part), np.array(part).tobytes()
-        elif name == "_count":
-            found[name] = value.decided.item(), value.learned.item()
-        elif isinstance(value, float):  # the longest row is summed by other verbs for one row and for many
-            found[name] = float(f"{value:.12g}")
-        elif name not in PASSING and (value is None or isinstance(value, (int, str, tuple, dict, list, set))):
-            found[name] = repr(value)
-    return found
+    tree = learner.__getstate__()
+    core = tree.pop("core")
+    core["count"].pop("trail")  # rounds decided one by one leave none
+    tree["longest"] = float(f"{tree['longest']:.12g}")  # summed by other verbs for one row and for many
+    return {name: _copied(part) for name, part in {**tree, **core}.items()}
+
+
+def _copied(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _copied(inside) for name, inside in part.items()}
+    if isinstance(part, np.ndarray):
+        return part.shape, part.tobytes()
+    return repr(part)
 
 
 def shared_data() -> Path:

@@ -548,8 +548,8 @@ def test_no_seed_is_a_fresh_one():
     "make", [lambda seed: gaptron.Learner(n_classes=2, seed=seed), lambda seed: gaptron.Abstainer(2, seed=seed)]
 )
 def test_data_made_with_the_same_seed_do_not_foresee_the_draws(make):
-    assert make(0)._rng.random() != np.random.default_rng(0).random()
-    assert make(0)._rng.random() == make(np.int64(0))._rng.random() != make(1)._rng.random()
+    assert make(0)._core.rng.random() != np.random.default_rng(0).random()
+    assert make(0)._core.rng.random() == make(np.int64(0))._rng.random() != make(1)._core.rng.random()
     for bad in (-1, 1.5, "a", True, [1]):
         with pytest.raises(SettingError, match="seed="):
             make(bad)

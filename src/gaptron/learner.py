@@ -1,23 +1,20 @@
-"""Learner: an algorithm, its settings, its state and its randomness, as one object a user holds."""
+"""Learner: the object a user holds. It checks what callers give, and answers in their own labels."""
 
-import functools
-import importlib
 import inspect
 import math
 import os
-import time
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gaptron import bounds, growth, model_file, snapshot
-from gaptron.algorithm import HasAdvice, HasCertificate, HasCheck, HasMemory
+from gaptron import bounds, model_file
+from gaptron.algorithm import HasAdvice, HasCertificate
 from gaptron.algorithms import load
 from gaptron.bounds import Bound
-from gaptron.decision import SILENCE, Decision, Pending, as_tree, copied, from_tree
+from gaptron.core import Core, compiled_loop
+from gaptron.decision import SILENCE, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.feedback import as_graph
 from gaptron.given_values import choice, count, number, positive, whole
@@ -32,20 +29,16 @@ from gaptron.types import (
     Integers,
     Matrix,
     Problem,
-    Round,
     Row,
     Rows,
     Sparse,
     SparseRow,
     Vector,
-    named,
 )
-from gaptron.validation import Classes, Labels, as_advice, as_row, as_rows, block, n_rows, row_like
+from gaptron.validation import Classes, Labels, as_advice, as_row, as_rows, n_rows, row_like
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
-FIRST_BLOCK, BLOCK = 1_024, 65_536  # rounds between two looks at the outside world (progress, Ctrl-C): first, most
 ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
-DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
 
 class Learner:
@@ -81,26 +74,27 @@ class Learner:
         seed: int | None = None,
         **settings: Any,
     ) -> None:
-        self.algorithm = algorithm
-        self._file = load(algorithm)
+        file = load(algorithm)
         if (n_classes is None) == (classes is None):
             raise SettingError("give either n_classes=K or classes=[...]")
         self._classes = Classes(range(whole("n_classes", n_classes)) if classes is None else classes)
-        if len(self._classes) < 2:
-            raise SettingError(f"there must be at least two classes, not {len(self._classes)}")
-        self._check_number_of(self._classes)
-        graph = as_graph(feedback, len(self._classes))
-        self._problem = Problem(
-            len(self._classes),
+        K, most = len(self._classes), file.CARD.most_classes
+        if K < 2:
+            raise SettingError(f"there must be at least two classes, not {K}")
+        if most is not None and K > most:
+            raise SettingError(f"{algorithm} is for at most {most} classes, not {K}: use another algorithm")
+        graph = as_graph(feedback, K)
+        problem = Problem(
+            K,
             0 if n_features is None else whole("n_features", n_features),
-            choice("feedback", feedback if graph is None else "graph", self._file.CARD.feedback, algorithm),
-            choice("loss", loss, self._file.CARD.losses, algorithm),
+            choice("feedback", feedback if graph is None else "graph", file.CARD.feedback, algorithm),
+            choice("loss", loss, file.CARD.losses, algorithm),
             positive("norm", norm),
             positive("radius", radius),
             None if horizon is None else whole("horizon", horizon),
             graph,
         )
-        known = dict(list(inspect.signature(self._file.recommend).parameters.items())[1:])
+        known = dict(list(inspect.signature(file.recommend).parameters.items())[1:])
         for name, value in settings.items():
             if name not in known:
                 raise SettingError(f"{algorithm} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
@@ -108,19 +102,8 @@ class Learner:
                 if isinstance(value, str):
                     raise SettingError(f"{name}={value!r} must be a number")
                 number(name, value)
-        self._given = settings
-        self._shown: Any = int(self._problem.feedback) if graph is None else graph
-        self._settings: Any = None
-        self._state: Any = None
-        self._sparse = False
-        self._round: Any = None  # room for one round, and the algorithm's scratch for it
-        self._work: Any = None
-        self._fresh = 0  # the round that `_round` and `_work` still describe as it was decided; 0: none
-        self._rng = generator(seed)
-        self._decide_once: Any = None  # the loop's verbs, compiled for this learner's types
-        self._learn_once: Any = None
+        self._core = Core(algorithm, problem, settings, seed)
         self._open = Pending()
-        self._count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
         self._grew: int | None = None  # the round after which labels were added
         self._taught = False  # by decisions that were not its own
         self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
@@ -128,14 +111,13 @@ class Learner:
         self._promised = norm is not None
         self._use = InUse()
         self._interrupted: Trace | None = None
-        try:
-            self._settings = self._file.recommend(self._problem, **settings)
-        except SettingError:
-            if norm is not None:
-                raise
-            self._file.recommend(self._problem._replace(norm=1.0), **settings)  # raises unless only the norm is missing
 
     # --- what it is ---------------------------------------------------------------------------------------
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm."""
+        return self._core.algorithm
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -145,22 +127,22 @@ class Learner:
     @property
     def problem(self) -> Problem:
         """What is known about the problem."""
-        return self._problem
+        return self._core.problem
 
     @property
     def settings(self) -> Any:
         """The settings in use; None while they wait for the norm of the first rows."""
-        return self._settings
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds were learned from."""
-        return int(self._count[0].learned)
+        return self._core.settings
 
     @property
     def decided(self) -> int:
         """How many decisions were made."""
-        return int(self._count[0].decided)
+        return self._core.decided
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were learned from."""
+        return self._core.learned
 
     @property
     def pending(self) -> dict[int, Decision]:
@@ -175,22 +157,15 @@ class Learner:
     @property
     def weights(self) -> Matrix:
         """The weights, K × d. Those of `advised-gaptron` are its certified part's; the advisers have their own."""
-        if self._state is None:
-            return np.zeros((self._problem.n_classes, self._problem.n_features))
         with self._use.reading:
-            return np.array(self._file.weights(self._state, self._sparse))
+            return self._core.weights
 
     def __repr__(self) -> str:
         return (
             f"Learner({self.algorithm!r}, n_classes={len(self._classes)}, "
-            f"n_features={self._problem.n_features or None}, feedback={self._problem.feedback.word!r}, "
-            f"loss={self._problem.loss.word!r}, rounds={self.rounds})"
+            f"n_features={self.problem.n_features or None}, feedback={self.problem.feedback.word!r}, "
+            f"loss={self.problem.loss.word!r}, rounds={self.rounds})"
         )
-
-    def reseed(self, seed: int | None = None) -> None:
-        """Draw from another seed from now on: learners loaded from one file would else all draw the same numbers."""
-        with self._use.writing:
-            self._rng = generator(seed)
 
     # --- one round at a time --------------------------------------------------------------------------------
 
@@ -200,40 +175,26 @@ class Learner:
         `advice`, where the algorithm takes it, is what your own model says of x: a probability for each label, or a
         label. It may know anything but the draw to come.
         """
-        row, width = as_row(x)
-        norm = math.sqrt(_sqnorm(row))
-        if not math.isfinite(norm):
-            raise InputError("x holds NaN or infinity, or numbers too large to square")
-        self._check(width, norm, "x")
-        opinion = self._one_opinion(advice)
+        row, width, norm = self._checked_row(x)
+        opinion, core = self._opinion(advice), self._core
         with self._use.writing:
-            self._begin(width, isinstance(row, SparseRow), None)
-            row = row_like(row, self._sparse, width)
-            rd, work, count = self._round, self._work, self._count
-            self._fresh = 0
-            self._hear(opinion)
-            if self._decide_once is None:
-                self._compile_once(row)
-            u = self._rng.random()
-            code = int(self._decide_once(self._settings, self._state, row, rd, work, u))
-            self._longest = max(self._longest, norm)
-            self._late = max(self._late, self.decided - self.rounds)
-            self._commit_once(self._settings, self._state, rd, work, count)
-            p = rd.p.copy()
+            row = self._begin(row, width, norm)
+            self._late = max(self._late, core.decided - core.learned)
+            code, u = core.decide(row, opinion)
+            p = core.round.p.copy()
             decision = Decision(
-                self._classes.labels[code],
-                p.item(code),
-                self.decided,
-                code,
-                row,
-                p,
-                u,
-                opinion,
-                np.zeros(1, dtype=np.bool_),
-                self,
-                copied(rd, work) if self._remembers else None,
+                label=self._classes.labels[code],
+                probability=p.item(code),
+                round=core.decided,
+                _code=code,
+                _x=row,
+                _p=p,
+                _u=u,
+                _advice=opinion,
+                _answered=np.zeros(1, dtype=np.bool_),
+                _owner=self,
+                _kept=core.kept(),
             )
-            self._fresh = decision.round
             self._open.add(decision)
         return decision
 
@@ -248,19 +209,12 @@ class Learner:
         """
         with self._use.writing:
             self._check_open(decision)
-            truth = self._answer(decision._code, decision.label, label, correct)
-            self._late = max(self._late, self.decided - decision.round)
-            x, (rd, work) = self._row_of(decision), (self._round, self._work)
-            if decision._kept is not None:
-                rd, work = decision._kept
-            elif decision.round != self._fresh:
-                self._look_again(x, decision._code, decision._p, decision._u, decision._advice)
-            self._fresh = 0
-            if self._learn_once is None:
-                self._compile_once(x)
-            self._learn_once(
-                self._settings, self._state, x, rd, work, decision._code, truth, self._count, decision._answered
-            )
+            truth, core = self._answer(decision._code, decision.label, label, correct), self._core
+            x = self._row_of(decision)
+            self._late = max(self._late, core.decided - decision.round)
+            if decision._kept is None and decision.round != core.fresh:
+                core.look_again(x, decision._code, decision.probability, decision._u, decision._advice)
+            core.learn(x, decision._code, truth, decision._answered, decision._kept)
             self._open.close(decision)
 
     def forget(self, decision: Decision) -> None:
@@ -284,34 +238,28 @@ class Learner:
         The answer is `correct` (bandit) or `truth`, the right label, as for `learn`. The row is scored with the
         weights of today; `bound` and `certificate` end, for the theorems are about the learner's own draws.
         """
-        if self._file.CARD.own_coin:
+        core = self._core
+        if core.file.CARD.own_coin:
             raise SettingError(
                 f"{self.algorithm} learns from how it drew its label, which the log of others cannot say"
             )
-        row, width = as_row(x)
-        norm = math.sqrt(_sqnorm(row))
-        if not math.isfinite(norm):
-            raise InputError("x holds NaN or infinity, or numbers too large to square")
-        self._check(width, norm, "x")
-        code, opinion = self._classes.code(label), self._one_opinion(advice)
-        chance = number("probability", probability)
+        row, width, norm = self._checked_row(x)
+        code, opinion, chance = self._classes.code(label), self._opinion(advice), number("probability", probability)
         if not 0.0 < chance <= 1.0:
             raise InputError(f"probability={probability!r} must lie in (0, 1]")
         shown = self._answer(code, label, truth, correct)
         with self._use.writing:
-            self._begin(width, isinstance(row, SparseRow), None)
-            row = row_like(row, self._sparse, width)
-            self._longest, self._taught = max(self._longest, norm), True
-            self._fresh = 0
-            p = np.full(self._problem.n_classes, chance)  # read at the label alone
-            if self._learn_once is None:
-                self._compile_once(row)
-            self._look_again(row, code, p, self._rng.random(), opinion)
-            self._commit_once(self._settings, self._state, self._round, self._work, self._count)
-            answered = np.zeros(1, dtype=np.bool_)
-            self._learn_once(
-                self._settings, self._state, row, self._round, self._work, code, shown, self._count, answered
-            )
+            row = self._begin(row, width, norm)
+            self._taught = True
+            core.look_again(row, code, chance, core.rng.random(), opinion)
+            core.commit()
+            core.learn(row, code, shown, np.zeros(1, dtype=np.bool_))
+
+    def _begin(self, row: Row, width: int, norm: float) -> Row:
+        """Make room if there is none yet; the row in the layout of the weights."""
+        self._core.begin(width, isinstance(row, SparseRow), None)
+        self._longest = max(self._longest, norm)
+        return row_like(row, self._core.sparse, width)
 
     def _check_open(self, decision: Decision) -> None:
         if not isinstance(decision, Decision):
@@ -325,16 +273,15 @@ class Learner:
 
     def _row_of(self, decision: Decision) -> Row:
         """The decision's row, as wide as rows are now."""
-        if isinstance(decision._x, SparseRow) or len(decision._x) == self._problem.n_features:
-            return decision._x
-        return np.append(decision._x, np.zeros(self._problem.n_features - len(decision._x)))
+        missing = 0 if isinstance(decision._x, SparseRow) else self.problem.n_features - len(decision._x)
+        return np.append(decision._x, np.zeros(missing)) if missing else decision._x
 
     def _answer(self, code: int, played: Any, label: Any, correct: bool | None) -> int:
-        if self._problem.feedback is Feedback.FULL:
+        if self.problem.feedback is Feedback.FULL:
             if label is None or correct is not None:
                 raise DecisionError("full information: answer with learn(decision, label=the right label)")
             return self._classes.code(label)
-        if self._problem.graph is not None:
+        if self.problem.graph is not None:
             if correct is not None:
                 raise DecisionError(
                     "graph feedback: answer with learn(decision, label=...) or, if nothing was shown, learn(decision)"
@@ -342,7 +289,7 @@ class Learner:
             if label is None:
                 return UNKNOWN
             truth = self._classes.code(label)
-            if not self._problem.graph[code, truth]:
+            if not self.problem.graph[code, truth]:
                 raise DecisionError(f"playing {played!r} does not show {label!r} in this graph")
             return truth
         if label is not None or correct is None:
@@ -350,43 +297,6 @@ class Learner:
         if not isinstance(correct, (bool, np.bool_)):
             raise DecisionError(f"correct={correct!r} must be True or False")
         return code if correct else UNKNOWN
-
-    def _look_again(self, x: Row, code: int, p: Vector, u: float, opinion: Vector) -> None:
-        """Fill the round as if the row were seen today; the label's probability is that of the draw.
-
-        Not where the truth is told whatever was played: there the chance of the label weighs nothing, and two
-        distributions would be mixed.
-        """
-        self._hear(opinion)
-        if self._decide_once is None:
-            self._compile_once(x)
-        self._decide_once(self._settings, self._state, x, self._round, self._work, u)
-        if self._problem.feedback is not Feedback.FULL:
-            self._round.p[code] = p[code]
-
-    def _hear(self, opinion: Vector) -> None:
-        if len(self._round.advice):
-            self._round.advice[:] = opinion if len(opinion) else 0.0
-
-    def _one_opinion(self, advice: Any) -> Vector:
-        """A caller's advice on one row; empty if there is none."""
-        if advice is None:
-            return SILENCE
-        opinions = self._opinions(advice if getattr(advice, "ndim", 1) == 2 else [advice], 1)
-        return opinions[0].copy()
-
-    def _compile_once(self, x: Row) -> None:
-        """The loop's verbs as compiled for the types of this learner, to be called with no others."""
-        loop, count, answered = _loop(), self._count, np.zeros(1, dtype=np.bool_)
-        tuples = self._settings, self._state
-        rd, work = self._round, self._work
-        self._decide_once = _direct(loop.decide_once, *tuples, x, rd, work, 0.5)
-        self._commit_once = _direct(loop.commit_once, *tuples, rd, work, count)
-        self._learn_once = _direct(loop.learn_once, *tuples, x, rd, work, 0, 0, count, answered)
-
-    @property
-    def _remembers(self) -> bool:
-        return isinstance(self._file, HasMemory) and self._file.remembers(self._settings)
 
     # --- many rounds ----------------------------------------------------------------------------------------
 
@@ -400,82 +310,27 @@ class Learner:
         An interruption (Ctrl-C) ends it between two blocks of rounds: `rounds` says how many were learned from in all,
         `interrupted` has their trace, and playing on from there is as if nothing had happened.
         """
-        rows, width = as_rows(X)
-        truth = self._classes.codes(y)
-        T = n_rows(rows)
+        rows, width, longest = self._checked_rows(X)
+        truth, T = self._classes.codes(y), n_rows(rows)
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
-        longest = self._longest_row(rows)
-        self._check(width, longest, "X")
-        opinions = self._opinions(advice, T)
-        if T == 0:
-            names = self._file.NOTES
-            return Trace(self._classes, truth, truth, truth, np.zeros(0), names, np.zeros((0, len(names))))
+        self._check_norm(longest, "X")
+        opinions, core = self._opinions(advice, T), self._core
         with self._use.writing:
-            self._begin(width, isinstance(rows, Sparse), longest)
+            self._interrupted = None
+            trace = Trace.of(self._classes, truth, core.file.NOTES)
+            if T == 0:
+                return trace
+            core.begin(width, isinstance(rows, Sparse), longest)
             self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
-            self._late = max(self._late, self.decided - self.rounds)
-            self._fresh, self._interrupted, before = 0, None, self.rounds
-            names = self._file.NOTES
-            trace = Trace(
-                self._classes,
-                np.empty(T, dtype=np.int64),
-                np.empty(T, dtype=np.int64),
-                truth,
-                np.empty(T),
-                tuple(names),
-                np.empty((T, len(names))),
-            )
+            self._late = max(self._late, core.decided - core.learned)
+            before = core.learned
             try:
-                self._play_blocks(rows, width, truth, opinions, trace, progress)
+                core.play(rows, truth, opinions, trace, progress)
             except BaseException:
-                self._interrupted = trace.first(self.rounds - before)
+                self._interrupted = trace.first(core.learned - before)
                 raise
         return trace
-
-    def _play_blocks(
-        self,
-        rows: Rows,
-        width: int,
-        truth: Integers,
-        opinions: Matrix,
-        trace: Trace,
-        progress: Callable[[int], None] | None,
-    ) -> None:
-        loop, T = _loop(), len(truth)
-        start, step, most = 0, FIRST_BLOCK, BLOCK
-        if isinstance(rows, Sparse) and not self._sparse:
-            most = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
-        while start < T:
-            clock = time.perf_counter()
-            part = slice(start, min(start + min(step, most), T))
-            out = loop.Played(trace.codes[part], trace.top[part], trace.truth_probability[part], trace.notes[part])
-            Xs = block(rows, start, part.stop, self._sparse, width)
-            generator, before = self._rng.bit_generator.state, self.rounds
-            try:
-                u = self._rng.random(part.stop - start)
-                loop.play(
-                    self._settings,
-                    self._state,
-                    Xs,
-                    truth[part],
-                    u,
-                    self._shown,
-                    opinions[part],
-                    self._round,
-                    self._work,
-                    self._count,
-                    out,
-                )
-            except BaseException:
-                if self.rounds == before:  # interrupted before the block: its draws are still to come
-                    self._rng.bit_generator.state = generator
-                raise
-            if progress is not None:
-                progress(part.stop - start)
-            start = part.stop
-            if time.perf_counter() - clock < 0.1:
-                step *= 2
 
     def predict(self, X: Any, *, advice: Any = None) -> NDArray[Any]:
         """The label of the largest score for each row. Changes nothing. `advice` as in `play`.
@@ -493,27 +348,12 @@ class Learner:
         return self._look(X, advice)[1]
 
     def _look(self, X: Any, advice: Any) -> tuple[Matrix, Matrix]:
-        rows, width = as_rows(X)
-        T, K = n_rows(rows), self._problem.n_classes
-        self._check(width, self._longest_row(rows), "X", promised=False)
-        opinions = self._opinions(advice, T)
-        Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
-        if self._settings is None:
-            return Z, P  # before the first round every score is zero and nothing speaks for any label
+        rows, width, _ = self._checked_rows(X)
+        opinions = self._opinions(advice, n_rows(rows))
         with self._use.reading:
-            state, problem = self._state, self._problem._replace(n_features=width)
-            if state is None:
-                state = self._file.init(self._settings, problem, False)
-            loop, rd = _loop(), self._new_round()
-            work = self._file.scratch(self._settings, problem, self._sparse)
-            step = max(1, min(BLOCK, DENSE_BLOCK // max(1, width)))
-            for start in range(0, T, step):
-                stop = min(start + step, T)
-                Xs = block(rows, start, stop, self._sparse, width)
-                loop.look(self._settings, state, Xs, opinions[start:stop], rd, work, Z[start:stop], P[start:stop])
-        return Z, P
+            return self._core.look(rows, width, opinions)
 
-    # --- growing --------------------------------------------------------------------------------------------
+    # --- growing, another seed --------------------------------------------------------------------------------
 
     def grow(self, *, classes: Iterable[Any] | None = None, n_features: int | None = None) -> None:
         """Make room for labels, or for features, that were not known.
@@ -539,43 +379,36 @@ class Learner:
             if wanted.labels != self.classes:
                 raise InputError("no label is new: grow adds labels and does not put known ones in another order")
             return
-        if self._problem.graph is not None:
+        if self.problem.graph is not None:
             raise SettingError("the feedback graph is for the labels it was given with: no more can be added")
-        self._check_number_of(wanted)
+        most = self._core.file.CARD.most_classes
+        if most is not None and len(wanted) > most:
+            raise SettingError(f"{self.algorithm} is for at most {most} classes, not {len(wanted)}")
         places = np.array([wanted.code(label) for label in self.classes])
-        self._enlarge(self._problem._replace(n_classes=len(wanted)), places, len(wanted), labels=True)
+        self._core.enlarge(self.problem._replace(n_classes=len(wanted)), places, len(wanted), labels=True)
         self._classes = wanted
         if self.decided:
             self._grew = self.decided
             self._open = Pending()
 
     def _grow_features(self, width: int) -> None:
-        d = self._problem.n_features
+        d = self.problem.n_features
         if width < d:
             raise InputError(f"a learner only gains features: it has {d}, and n_features={width} is fewer")
         if width > d:
-            self._enlarge(self._problem._replace(n_features=width), np.arange(d), width, labels=False)
+            self._core.enlarge(self.problem._replace(n_features=width), np.arange(d), width, labels=False)
 
-    def _enlarge(self, problem: Problem, places: Integers, room: int, *, labels: bool) -> None:
-        settled = self._settings is not None
-        settings = self._file.recommend(problem if settled else problem._replace(norm=1.0), **self._given)
-        if self._state is not None:
-            growth.check_can_grow(self.algorithm, self._file, labels=labels)
-            _check_memory(problem)
-            state = self._file.init(settings, problem, self._sparse)
-            growth.grow(self._file, settings, self._state, state, places, room, labels=labels, sparse=self._sparse)
-            self._state = state
-        self._problem = problem
-        self._settings = settings if settled else None
-        if self._state is not None:
-            self._make_room()
+    def reseed(self, seed: int | None = None) -> None:
+        """Draw from another seed from now on: learners loaded from one file would else all draw the same numbers."""
+        with self._use.writing:
+            self._core.rng = generator(seed)
 
     # --- to keep --------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one file: weights, settings, generator, pending decisions. The old file or the new one.
 
-        Labels must be texts, numbers, True, False, None or tuples of them.
+        Labels must be texts, numbers, True, False or tuples of them.
         """
         model_file.write(path, self.__getstate__())
 
@@ -596,23 +429,17 @@ class Learner:
 
     def __getstate__(self) -> dict[str, Any]:
         with self._use.reading:
-            problem, waiting = self._problem, list(self.pending.values())
+            problem, waiting = self.problem, list(self.pending.values())
             return {
                 "algorithm": self.algorithm,
-                "classes": list(self._classes.labels),
+                "classes": list(self.classes),
                 "n_features": problem.n_features,
                 "feedback": problem.feedback.word if problem.graph is None else problem.graph,
                 "loss": problem.loss.word,
-                "norm": problem.norm,
                 "norm_promised": self._promised,
                 "radius": problem.radius,
                 "horizon": problem.horizon,
-                "given": self._given,
-                "settings": snapshot.spread(self._settings),
-                "sparse": self._sparse,
-                "state": snapshot.spread(self._state),
-                "generator": self._rng.bit_generator.state,
-                "count": snapshot.spread(self._count),
+                "core": self._core.as_tree(),
                 "late": self._late,
                 "longest": self._longest,
                 "grew": self._grew,
@@ -621,60 +448,46 @@ class Learner:
             }
 
     def __setstate__(self, tree: dict[str, Any]) -> None:
-        if type(tree["classes"]) is not list or (tree["settings"] is None and tree["state"] is not None):
-            raise ValueError("classes or settings are missing")
+        core = tree["core"]
+        if type(tree["classes"]) is not list:
+            raise ValueError("classes are missing")
         self.__init__(  # type: ignore[misc]  # through the same checks as everybody
             tree["algorithm"],
             classes=tree["classes"],
             n_features=tree["n_features"] or None,
             feedback=tree["feedback"],
             loss=tree["loss"],
-            norm=tree["norm"] if tree["norm_promised"] else None,
+            norm=core["norm"] if tree["norm_promised"] else None,
             radius=tree["radius"],
             horizon=tree["horizon"],
-            **tree["given"],
+            **core["given"],
         )
-        self._problem = self._problem._replace(norm=positive("norm", tree["norm"]))
-        K, d, sparse = self._problem.n_classes, self._problem.n_features, bool(tree["sparse"])
-        self._sparse = sparse
-        if tree["settings"] is not None:
-            recommended = self._file.recommend(self._problem, **self._given)
-            self._settings = snapshot.same_settings(recommended, tree["settings"])
-        if tree["state"] is not None:
-            snapshot.check_room(K, d, tree["state"])
-            _check_memory(self._problem)
-            self._state = snapshot.fill(self._file.init(self._settings, self._problem, sparse), tree["state"], "state")
-            if isinstance(self._file, HasCheck):
-                self._file.check_state(self._settings, self._problem, self._state)
-            self._make_room()
-        self._rng.bit_generator.state = tree["generator"]
-        self._count = snapshot.fill(self._count, tree["count"], "count")
+        self._core.restore(core)
         self._late = count("late", tree["late"])
         self._longest = number("longest", tree["longest"])
         self._grew = None if tree["grew"] is None else count("grew", tree["grew"])
         self._taught = bool(tree["taught"])
-        if self.rounds > self.decided:
-            raise ValueError("more rounds were learned from than decided")
-        kept = copied(self._round, self._work) if self._remembers else None
-        for waiting in from_tree(tree["pending"], self, self._sparse, kept):
-            self._open.hold(waiting)
+        for decision in from_tree(tree["pending"], self, self._core.sparse, self._core.kept()):
+            self._open.hold(decision)
 
     # --- theory ---------------------------------------------------------------------------------------------
 
     @property
     def certificate(self) -> Certificate | None:
         """The bound the run carries with it so far; None where the algorithm has none. Refused after late answers."""
-        if self._state is None or not isinstance(self._file, HasCertificate):
+        core = self._core
+        if core.state is None or not isinstance(core.file, HasCertificate):
             return None
         self._check_covered()
-        return self._file.certificate(self._settings, self._state)
+        return core.file.certificate(core.settings, core.state)
 
     @property
     def advice(self) -> Advice | None:
         """How the learner and its advisers got on so far; None where the algorithm has no advisers."""
-        if self._state is None or not isinstance(self._file, HasAdvice):
+        core = self._core
+        if core.state is None or not isinstance(core.file, HasAdvice):
             return None
-        return self._file.advice(self._settings, self._state)
+        return core.file.advice(core.settings, core.state)
 
     def bound(self, X: Any, y: Labels, trace: Trace | None = None, *, U: Any = None) -> Bound:
         """The tightest bound the theorem gives on the stream that was played.
@@ -685,28 +498,28 @@ class Learner:
         """
         rows, width = as_rows(X)
         truth = self._classes.codes(y)
-        if self._settings is None or not len(truth):
+        if self.settings is None or not len(truth):
             raise NoBoundError("nothing was played yet")
         if len(truth) != self.rounds:
             raise NoBoundError(f"the learner has played {self.rounds} rounds, but this stream has {len(truth)}")
         if self.decided != self.rounds:
             raise NoBoundError(f"{self.decided - self.rounds} decisions have not been answered")
         self._check_covered()
-        if width != self._problem.n_features:
-            raise InputError(f"X has {width} columns; the learner knows {self._problem.n_features} features")
-        problem = self._problem
+        problem = self.problem
+        if width != problem.n_features:
+            raise InputError(f"X has {width} columns; the learner knows {problem.n_features} features")
         if problem.norm is None:
             problem = problem._replace(norm=self._longest)
         if trace is not None:
             self._check_trace(trace, truth)
-        run = self._file, problem, self._settings, self.certificate, _matrix(rows, width), truth, trace
+        run = self._core.file, problem, self.settings, self.certificate, _matrix(rows, width), truth, trace
         return bounds.tightest(*run) if U is None else bounds.for_rule(*run, U)
 
     def _check_trace(self, trace: Trace, truth: Integers) -> None:
         """Refuse a trace of another run: its mask would make the number too small."""
         if trace.rounds != len(truth):
             raise InputError(f"the trace has {trace.rounds} rounds, the stream {len(truth)}")
-        if _loop().trail_of(trace.codes, trace.truth_probability, 0) != self._count[0].trail:
+        if compiled_loop().trail_of(trace.codes, trace.truth_probability, 0) != self._core.count[0].trail:
             raise InputError("this trace is of another run: give what this learner's own play returned, all of it")
         if not np.array_equal(trace.truth, truth):
             raise InputError("the labels of this trace are not those of y")
@@ -718,99 +531,63 @@ class Learner:
             )
         if self._taught:
             raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
-        allowed = getattr(self._settings, "delay", 0)
+        allowed = getattr(self.settings, "delay", 0)
         if self._late > allowed:
             raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
 
-    # --- checks and room ------------------------------------------------------------------------------------
+    # --- checks -----------------------------------------------------------------------------------------------
 
-    def _check(self, width: int, longest: float, name: str, promised: bool = True) -> None:
-        d, X = self._problem.n_features, self._problem.norm
+    def _checked_row(self, x: Any) -> tuple[Row, int, float]:
+        """One row, its width and its length."""
+        row, width = as_row(x)
+        norm = math.sqrt(_sqnorm(row))
+        if not math.isfinite(norm):
+            raise InputError("x holds NaN or infinity, or numbers too large to square")
+        self._check_width(width, "x")
+        self._check_norm(norm, "x")
+        return row, width, norm
+
+    def _checked_rows(self, X: Any) -> tuple[Rows, int, float]:
+        """Rows, their width and the length of the longest, by one pass that also finds what is not a number."""
+        rows, width = as_rows(X)
+        squares = np.empty(n_rows(rows))
+        compiled_loop().sqnorms(rows, squares)
+        if not np.isfinite(squares).all():
+            at = int(np.flatnonzero(~np.isfinite(squares))[0])
+            raise InputError(f"row {at} of X holds NaN or infinity, or numbers too large to square")
+        self._check_width(width, "X")
+        return rows, width, math.sqrt(squares.max(initial=0.0))
+
+    def _check_width(self, width: int, name: str) -> None:
+        d = self.problem.n_features
         if d and width != d:
             raise InputError(f"{name} has {width} columns; the learner knows {d} features")
         if width == 0:
             raise InputError(f"{name} has no columns")
-        if promised and X is not None and longest > X * (1 + ROUNDING):
+
+    def _check_norm(self, longest: float, name: str) -> None:
+        X = self.problem.norm
+        if X is not None and longest > X * (1 + ROUNDING):
             source = "promised" if self._promised else "measured on the first play"
             raise InputError(
                 f"{name} holds a row of norm {longest:.6g}, above the norm {X:.6g} {source}: "
                 "give a larger norm=... or scale the rows"
             )
 
-    def _check_number_of(self, classes: Classes) -> None:
-        most = self._file.CARD.most_classes
-        if most is not None and len(classes) > most:
-            raise SettingError(f"{self.algorithm} is for at most {most} classes, not {len(classes)}")
+    def _opinion(self, advice: Any) -> Vector:
+        """A caller's advice on one row as probabilities; empty if there is none."""
+        if advice is None:
+            return SILENCE
+        one: Vector = self._opinions(advice if getattr(advice, "ndim", 1) == 2 else [advice], 1)[0]
+        return one.copy()
 
     def _opinions(self, advice: Any, rounds: int) -> Matrix:
         """A caller's advice as probabilities, one row a round; no columns if there is none."""
         if advice is None:
             return np.zeros((rounds, 0))
-        if not self._file.CARD.advice:
+        if not self._core.file.CARD.advice:
             raise InputError(f"{self.algorithm} takes no advice; {DEFAULT} does")
         return as_advice(advice, rounds, self._classes)
-
-    def _longest_row(self, rows: Rows) -> float:
-        """The largest ‖x‖, by one pass that also finds what is not a number."""
-        squares = np.empty(n_rows(rows))
-        _loop().sqnorms(rows, squares)
-        if not np.isfinite(squares).all():
-            at = int(np.flatnonzero(~np.isfinite(squares))[0])
-            raise InputError(f"row {at} of X holds NaN or infinity, or numbers too large to square")
-        return math.sqrt(squares.max(initial=0.0))
-
-    def _begin(self, width: int, sparse: bool, longest: float | None) -> None:
-        """Before the first round: settle the settings and make room for the weights."""
-        if self._state is not None:
-            return
-        problem = self._problem._replace(n_features=width)
-        settings = self._settings
-        if settings is None:
-            if longest == 0.0:
-                raise InputError("X holds nothing but zeros, so no norm can be measured: give norm=...")
-            if longest is not None:
-                problem = problem._replace(norm=longest)
-            settings = self._file.recommend(problem, **self._given)
-        _check_memory(problem)
-        state = self._file.init(settings, problem, sparse)
-        self._problem, self._settings, self._sparse, self._state = problem, settings, sparse, state
-        self._make_room()
-
-    def _make_room(self) -> None:
-        """A round and a scratch of this learner's own."""
-        self._round = self._new_round()
-        self._work = self._file.scratch(self._settings, self._problem, self._sparse)
-        self._fresh = 0
-
-    def _new_round(self) -> Round:
-        K = self._problem.n_classes
-        heard = K if self._file.CARD.advice else 0
-        return Round(np.zeros(K), np.zeros(K), np.zeros(len(self._file.NOTES)), np.zeros(heard))
-
-
-@functools.cache
-def _loop() -> ModuleType:
-    """The compiled loop, imported at first use so that `import gaptron` stays quick."""
-    return importlib.import_module("gaptron.kernels.play")
-
-
-def _direct(verb: Any, *arguments: Any) -> Any:
-    """The verb as compiled for these types of arguments, to be called with no others.
-
-    The verb itself looks at every field of every tuple to find that out, at each call; for one round that takes longer
-    than the round. Interpreted there is nothing to find.
-    """
-    return verb.compile(tuple(map(verb.typeof_pyval, arguments))) if hasattr(verb, "typeof_pyval") else verb
-
-
-def _check_memory(problem: Problem) -> None:
-    """Refuse weights that cannot fit: asking for them would end the process, or the machine."""
-    size = 8 * problem.n_classes * problem.n_features
-    if hasattr(os, "sysconf") and size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-        raise InputError(
-            f"{problem.n_classes} classes × {problem.n_features} features are {size / 1e9:.0f} GB of weights, more than "
-            "this machine's memory: is a column number wrong? Otherwise hash the features into fewer columns"
-        )
 
 
 def _sqnorm(row: Row) -> float:

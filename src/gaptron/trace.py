@@ -32,6 +32,13 @@ class Trace:
     note_names: tuple[str, ...]
     notes: Matrix  # the algorithm's notes, a row a round
 
+    @classmethod
+    def of(cls, classes: Classes, truth: Integers, note_names: tuple[str, ...]) -> "Trace":
+        """Room for the rounds of these true labels, to be filled."""
+        T = len(truth)
+        codes, top = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
+        return cls(classes, codes, top, truth, np.empty(T), note_names, np.empty((T, len(note_names))))
+
     @property
     def rounds(self) -> int:
         """How many rounds were played."""

@@ -139,10 +139,10 @@ def playing_is_deciding_and_learning_round_by_round(case: Case, rows: Any) -> No
         decision = single.decide(table[t])
         assert decision.label == one.codes[t]
         assert decision.round == t + 1
-        assert single._round.z.argmax() == one.top[t]
+        assert single._core.round.z.argmax() == one.top[t]
         assert decision.distribution[y[t]] == one.truth_probability[t]
         assert decision.probability == decision.distribution[one.codes[t]]
-        np.testing.assert_array_equal(single._round.note, one.notes[t])
+        np.testing.assert_array_equal(single._core.round.note, one.notes[t])
         case.answer(single, decision, int(y[t]))
     assert portrait(whole) == portrait(single)
     np.testing.assert_array_equal(whole.weights, single.weights)
@@ -364,9 +364,9 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
     """By hand: score the row with the weights of now, put the probability of the draw in, learn; nothing is committed."""
     s = case.stream(100)
     learner, decisions = _open_decisions(case, rows, s)
-    state, file = copy.deepcopy(learner._state), case.file
-    rd, work = copy.deepcopy(learner._round), file.scratch(learner.settings, learner.problem, learner._sparse)
-    count, chances = copy.deepcopy(learner._count), [d.distribution for d in decisions]
+    state, file = copy.deepcopy(learner._core.state), case.file
+    rd, work = copy.deepcopy(learner._core.round), file.scratch(learner.settings, learner.problem, learner._core.sparse)
+    count, chances = copy.deepcopy(learner._core.count), [d.distribution for d in decisions]
     for i in np.random.default_rng(3).permutation(39):  # all but the newest, whose scores are still those of now
         truth, code = int(s.y[60 + i]), decisions[i]._code
         case.answer(learner, decisions[i], truth)
@@ -377,7 +377,7 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         done = np.zeros(1, dtype=np.bool_)
         kernel.learn_once(learner.settings, state, decisions[i]._x, rd, work, code, shown, count, done)
         assert done[0]
-    for mine, theirs in zip(learner._state, state):
+    for mine, theirs in zip(learner._core.state, state):
         np.testing.assert_array_equal(mine, theirs)
     for decision, p in zip(decisions, chances):
         np.testing.assert_array_equal(decision.distribution, p)  # learning writes nothing there
@@ -390,11 +390,19 @@ def an_answer_to_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
     s = case.stream(80)
     (one, first), (two, second) = _open_decisions(case, rows, s, 80), _open_decisions(case, rows, s, 80)
     case.answer(one, first[-1], int(s.y[79]))
-    kept = kernel.learn_once, two.settings, two._state, second[-1]._x, two._round, two._work, second[-1]._code
+    kept = (
+        kernel.learn_once,
+        two.settings,
+        two._core.state,
+        second[-1]._x,
+        two._core.round,
+        two._core.scratch,
+        second[-1]._code,
+    )
     truth = int(s.y[79])
     shown = truth if case.shows(two, second[-1]._code, truth) else UNKNOWN
-    kept[0](*kept[1:], shown, two._count, np.zeros(1, dtype=np.bool_))
-    for mine, theirs in zip(one._state, two._state):
+    kept[0](*kept[1:], shown, two._core.count, np.zeros(1, dtype=np.bool_))
+    for mine, theirs in zip(one._core.state, two._core.state):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -413,7 +421,7 @@ def save_load_continue_is_continue(case: Case, rows: Any) -> None:
         learner.save(Path(folder, "model"))
         other = gaptron.Learner.load(Path(folder, "model"))
     assert portrait(other) == portrait(learner)
-    for one, two in zip(learner._state, other._state):
+    for one, two in zip(learner._core.state, other._core.state):
         np.testing.assert_array_equal(one, two)
     assert list(other.pending) == list(learner.pending) == [60, 61]
     for mine, t in zip(reversed(waiting), (60, 59)):

@@ -222,7 +222,7 @@ def gaps_of(who, decision, x, longest):
     level, step = s.note[0], s.note[1]
     z = who.weights @ x
     if bandit:
-        z = z + (1 - step * PULL * who._state.total[file.MOVED]) * s.z
+        z = z + (1 - step * PULL * who._core.state.total[file.MOVED]) * s.z
     share = (x @ x) / longest**2 if longest > 0 else 0.0
     return gaps(bandit, z, s.p, s.z, step, share), level
 
@@ -272,8 +272,8 @@ def test_rounds_as_the_textbook_plays_them(feedback, K, adviser, rows):
         close(decision._sheet.z, book.a, **to)
         answer(who, decision, truth)
         book.learn(decision._code, truth)
-        close(who._state.total[file.COST], book.H, **to)
-        mine = who._state.omega
+        close(who._core.state.total[file.COST], book.H, **to)
+        mine = who._core.state.omega
         if feedback == "bandit":
             mine = mine / mine.sum()
         close(mine, book.omega, **to)
@@ -295,7 +295,7 @@ def test_the_first_rounds_of_full_information_by_hand():
     who.learn(first, label=1)
     assert who.advice.cost == -0.5
     close(who.weights, [[-LN2], [LN2]], rtol=1e-14)
-    close(who._state.W.reshape(5, 2)[1:, 1], [1.0, 0.1, 0.3, 1.0], rtol=1e-7)
+    close(who._core.state.W.reshape(5, 2)[1:, 1], [1.0, 0.1, 0.3, 1.0], rtol=1e-7)
     second = who.decide([1.0])
     close(second.distribution, [0.0, 1.0], atol=1e-15)
     close(who.scores([[1.0]]), np.array([[-1, 1]]) * (LN2 + 1 + 0.1 + 0.3 + 1) / 5, rtol=1e-7)
@@ -321,7 +321,7 @@ def test_the_first_bandit_rounds_by_hand():
         assert who.weights[decision.label, 0] == pytest.approx(LN2, rel=1e-14)
         # One-vs-all moved the played label alone, by ½; softmax 2 by 2·½ both ways, softmax 8 by 8·½, AdaGrad by .3.
         k = decision.label
-        W = who._state.W.reshape(5, 2)
+        W = who._core.state.W.reshape(5, 2)
         close(W[1], 0.5 * np.eye(2)[k], rtol=1e-14)
         close(W[2:, k], [1.0, 4.0, 0.3], rtol=1e-7)
         close(W[2:, 1 - k], [-1.0, -4.0, -0.3], rtol=1e-7)
@@ -333,7 +333,7 @@ def test_a_first_wrong_bandit_guess_by_hand():
     who = learner("bandit", K=3, seed=0)
     decision = who.decide([1.0])
     who.learn(decision, correct=False)
-    k, W = decision.label, who._state.W.reshape(5, 3)
+    k, W = decision.label, who._core.state.W.reshape(5, 3)
     close(W[0] - W[0].mean(), 0.0, atol=1e-15)
     close(W[1], -0.5 * np.eye(3)[k], rtol=1e-14)
     close(W[2], -2 * 0.5 * (np.eye(3)[k] - 1 / 3), rtol=1e-14)  # f/(1 - f) = ½ at f = ⅓
@@ -656,14 +656,14 @@ def test_advice_given_once_is_not_heard_again(feedback):
     s = noisy_stream(80)
     who = learner(feedback)
     who.play(s.X[:40], s.y[:40], advice=s.y[:40])
-    heard = who._state.omega[file.INSIDE :].copy()
+    heard = who._core.state.omega[file.INSIDE :].copy()
     assert "caller" in who.advice.heard
     with_it = who.distribution(s.X[40:], advice=s.y[40:])
     without = who.distribution(s.X[40:])
     assert (with_it != without).any()
     trace = who.play(s.X[40:], s.y[40:])
     assert not trace.note("caller").any()
-    np.testing.assert_array_equal(who._state.omega[file.INSIDE :], heard)
+    np.testing.assert_array_equal(who._core.state.omega[file.INSIDE :], heard)
     quiet = learner(feedback)
     quiet.play(s.X, s.y)
     assert "caller" not in quiet.advice.heard and not hasattr(quiet.advice, "caller")
@@ -676,8 +676,8 @@ def test_advice_given_once_is_not_heard_again(feedback):
 def test_rows_of_zeros_first_and_only(feedback):
     who = learner(feedback)
     who.play(np.zeros((30, 4)), np.arange(30) % 3)
-    assert not who._state.W.any() and not who._state.N.any() and not who.weights.any()
-    assert np.isfinite(who._state.total).all() and np.isfinite(who._state.omega).all()
+    assert not who._core.state.W.any() and not who._core.state.N.any() and not who.weights.any()
+    assert np.isfinite(who._core.state.total).all() and np.isfinite(who._core.state.omega).all()
     assert who.certificate.norm == 0.0
     s = separable_stream(300, d=4)
     trace = who.play(s.X, s.y)
@@ -717,7 +717,7 @@ def test_rows_of_next_to_nothing_and_of_next_to_too_much_stay_finite(feedback):
     who = learner(feedback)
     trace = who.play(X, rng.integers(0, 3, 200), advice=rng.integers(0, 3, 200))
     assert np.isfinite(trace.notes).all() and np.isfinite(who.weights).all()
-    assert np.isfinite(who._state.W).all() and np.isfinite(who._state.omega).all()
+    assert np.isfinite(who._core.state.W).all() and np.isfinite(who._core.state.omega).all()
     close(who.distribution(X).sum(axis=1), 1.0, atol=1e-12)
 
 

@@ -67,14 +67,16 @@ def test_five_rounds_of_a_chain_keep_energy_and_gradient():
         if t < 5 or t > 25:  # before the history is full, and after
             seen, told = X[max(0, t - 11) : t + 1], y[max(0, t - 11) : t + 1]
             for c in range(3):
-                W = mine._state.W[c]
-                assert mine._state.E[c] == pytest.approx(nats(W, seen, told) + (W**2).sum() / (2 * 0.49), abs=1e-9)
+                W = mine._core.state.W[c]
+                assert mine._core.state.E[c] == pytest.approx(nats(W, seen, told) + (W**2).sum() / (2 * 0.49), abs=1e-9)
                 R = np.array([softmax(W @ x) for x in seen])
                 R[np.arange(len(told)), told] -= 1
-                np.testing.assert_allclose(mine._state.G[c], R.T @ seen + W / 0.49, atol=1e-9)
+                np.testing.assert_allclose(mine._core.state.G[c], R.T @ seen + W / 0.49, atol=1e-9)
                 G = np.empty_like(W)
-                assert potential(mine._state, X[0], W, G, 1 / 0.49) == pytest.approx(mine._state.E[c], abs=1e-9)
-    assert len(np.unique(mine._state.W[:, 0, 0])) == 3
+                assert potential(mine._core.state, X[0], W, G, 1 / 0.49) == pytest.approx(
+                    mine._core.state.E[c], abs=1e-9
+                )
+    assert len(np.unique(mine._core.state.W[:, 0, 0])) == 3
 
 
 @pytest.mark.skipif(INTERPRETED, reason="many steps")
@@ -89,9 +91,9 @@ def test_chains_agree_with_the_grid():
     assert abs(float((one.truth_probability - two.truth_probability).mean())) < 0.01
     tests = np.linspace(-1, 1, 9)[:, None]
     np.testing.assert_allclose(exact.distribution(tests), chains.distribution(tests), atol=0.06)
-    W, E = exact._state.W[:, :, 0], exact._state.a
+    W, E = exact._core.state.W[:, :, 0], exact._core.state.a
     spread = (E[:, None] * W**2).sum(axis=0) - (E[:, None] * W).sum(axis=0) ** 2
-    np.testing.assert_allclose(chains._state.W[:, :, 0].var(axis=0), spread, rtol=0.3)
+    np.testing.assert_allclose(chains._core.state.W[:, :, 0].var(axis=0), spread, rtol=0.3)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="many steps")
@@ -100,9 +102,9 @@ def test_about_half_of_the_steps_are_accepted(scale):
     X, y, K = noisy_stream(400, d=8, K=4)
     mine = learner(K, nu=1 / scale, chains=8)
     mine.play(X * scale, y)
-    before = mine._state.pace.copy()
+    before = mine._core.state.pace.copy()
     mine.play(X * scale, y)
-    accepted, tried = mine._state.pace[3:] - before[3:]
+    accepted, tried = mine._core.state.pace[3:] - before[3:]
     assert tried == 400 * 8 * 2
     assert 0.45 < accepted / tried < 0.7
 
@@ -131,10 +133,12 @@ def test_with_a_full_memory_only_the_last_rounds_count():
     one, two = learner(K, memory=10, chains=2), learner(K, memory=10, chains=2)
     one.play(X, y)
     two.play(np.vstack([X[20:30], X[30:]]), np.concatenate([y[20:30], y[30:]]))
-    assert one._state.span[1] == two._state.span[1] == 10
-    assert one._state.pace[0] == pytest.approx((X[30:] ** 2).sum(), rel=1e-9)
+    assert one._core.state.span[1] == two._core.state.span[1] == 10
+    assert one._core.state.pace[0] == pytest.approx((X[30:] ** 2).sum(), rel=1e-9)
     W, G, H = np.random.default_rng(0).normal(size=(3, K, 4))
-    assert potential(one._state, X[0], W, G, 1.0) == pytest.approx(potential(two._state, X[0], W, H, 1.0), rel=1e-12)
+    assert potential(one._core.state, X[0], W, G, 1.0) == pytest.approx(
+        potential(two._core.state, X[0], W, H, 1.0), rel=1e-12
+    )
     np.testing.assert_allclose(G, H, atol=1e-12)
 
 

@@ -72,7 +72,7 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
     for k in range(K):
         mine = trace.codes == k
         A = 4 * np.eye(d) + unit[mine].T @ unit[mine]
-        P = learner._state.S[k * d : (k + 1) * d]
+        P = learner._core.state.S[k * d : (k + 1) * d]
         np.testing.assert_array_equal(P, P.T)
         np.testing.assert_allclose(P, np.linalg.inv(A), atol=1e-8)
         sign = np.where(y[mine] == k, 1.0, -1.0)
@@ -88,7 +88,7 @@ def test_what_is_learned_is_unbiased(alpha):
     A = (1 + alpha) ** 2 + 1
 
     def sign(u, truth):
-        state, sheet = copy.deepcopy(learner._state), copy.deepcopy(decision._sheet)
+        state, sheet = copy.deepcopy(learner._core.state), copy.deepcopy(decision._sheet)
         sheet.memo[0] = u
         kernel.learn_once(learner.settings, state, decision._x, sheet, 0, truth)
         return state.W[0, 0] * A
@@ -133,7 +133,7 @@ def test_little_known_labels_are_tried():
 def test_a_zero_row_teaches_nothing():
     learner = gaptron.Learner("confidit", n_classes=3, feedback="bandit")
     learner.learn(learner.decide([0.0, 0.0]), correct=False)
-    assert not learner.weights.any() and (learner._state.S == 0.25).all()
+    assert not learner.weights.any() and (learner._core.state.S == 0.25).all()
 
 
 @pytest.mark.parametrize(

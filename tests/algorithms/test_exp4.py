@@ -51,7 +51,7 @@ def test_a_whole_run_equals_brute_force(horizon):
     labels, chances, lost = brute(X, y, K, W, eta, generator(5).random(80))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(trace.truth_probability, chances, atol=1e-12)
-    np.testing.assert_allclose(mine._state.L, np.array(lost) - min(lost), atol=1e-9)
+    np.testing.assert_allclose(mine._core.state.L, np.array(lost) - min(lost), atol=1e-9)
 
 
 def test_six_rounds_by_hand():
@@ -84,7 +84,7 @@ def test_the_estimate_is_unbiased():
         for label in range(K):
             if decision.distribution[label] == 0.0:
                 continue
-            state = type(mine._state)(*[np.array(part) for part in mine._state])
+            state = type(mine._core.state)(*[np.array(part) for part in mine._core.state])
             before = state.L.copy()
             file.learn(mine.settings, state, X[0], decision._sheet, label, label if label == truth else UNKNOWN)
             charged = state.L - before

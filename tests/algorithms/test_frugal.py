@@ -542,7 +542,7 @@ def test_a_zero_row_plays_the_top_label_and_teaches_nothing(loss, feedback):
             decision = who.decide(np.zeros(3))
             assert decision.probability == 1.0 and decision.label == 0
             certificate = who.certificate
-            assert certificate.level == who._state.total[1] and np.isfinite(certificate.cost(1.0))
+            assert certificate.level == who._core.state.total[1] and np.isfinite(certificate.cost(1.0))
             answer(who, decision, 1)
             close(who.weights, before)
             assert who.certificate == certificate

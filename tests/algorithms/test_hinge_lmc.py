@@ -43,7 +43,7 @@ def test_nine_rounds_by_hand():
         np.testing.assert_allclose(decision.distribution, p, atol=1e-12)
         mine.learn(decision, correct=bool(decision.label == y[t]))
         if decision.label == y[t]:
-            np.testing.assert_allclose(mine._state.W, W, atol=1e-12)
+            np.testing.assert_allclose(mine._core.state.W, W, atol=1e-12)
             continue
         wrong += 1
         box = dice.new_dice()
@@ -63,7 +63,7 @@ def test_nine_rounds_by_hand():
             noise = np.array([dice.normal(box) for _ in range(6)]).reshape(3, 2)
             W[c] = W[c] - h / 2 * G + math.sqrt(h) * noise
             W[c] *= min(1, 1.5 / np.linalg.norm(W[c]))
-        np.testing.assert_allclose(mine._state.W, W, atol=1e-10)
+        np.testing.assert_allclose(mine._core.state.W, W, atol=1e-10)
     assert wrong >= 5
 
 
@@ -88,7 +88,7 @@ def test_the_estimate_is_unbiased():
     for truth in range(K):
         mean = np.zeros(K)
         for label in range(K):
-            state = type(mine._state)(*[np.array(part) for part in mine._state])
+            state = type(mine._core.state)(*[np.array(part) for part in mine._core.state])
             before = int(state.span[1])
             file.learn(mine.settings, state, X[0], decision._sheet, label, label if label == truth else UNKNOWN)
             if int(state.span[1]) > before:
@@ -104,7 +104,7 @@ def test_every_label_keeps_its_least_probability():
     mine.play(X, y)
     P = mine.distribution(X)
     assert P.min() >= 0.1 * (1 - 1e-12)
-    assert (np.linalg.norm(mine._state.W.reshape(2, -1), axis=1) <= 1 + 1e-12).all()
+    assert (np.linalg.norm(mine._core.state.W.reshape(2, -1), axis=1) <= 1 + 1e-12).all()
 
 
 def test_without_loss_the_chains_keep_to_the_uniform_ball():
@@ -112,7 +112,7 @@ def test_without_loss_the_chains_keep_to_the_uniform_ball():
     X, y, K = random_stream(60 if INTERPRETED else 400, d=2, K=2, seed=1)
     mine = learner(K, eta=1e-12, ball=2.0, chains=20 if INTERPRETED else 200, step=0.02, batch=1)
     mine.play(X, y)
-    radius = np.linalg.norm(mine._state.W.reshape(len(mine._state.W), -1), axis=1)
+    radius = np.linalg.norm(mine._core.state.W.reshape(len(mine._core.state.W), -1), axis=1)
     assert np.abs(mine.weights).max() < (0.8 if INTERPRETED else 0.3)
     assert abs(radius.mean() - 2.0 * 4 / 5) < 0.2  # E‖W‖ = D n/(n + 1)
 

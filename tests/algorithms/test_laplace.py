@@ -52,7 +52,7 @@ def test_a_whole_run_equals_the_textbook(matrix, kind):
     mu, A = textbook(X, y, K, matrix == "full", 1.5)
     np.testing.assert_allclose(learner.weights, mu, atol=1e-9)
     if matrix == "full" and kind == "dense64":
-        np.testing.assert_allclose(learner._state.A @ A, np.eye(12), atol=1e-9)
+        np.testing.assert_allclose(learner._core.state.A @ A, np.eye(12), atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["dense64", "csr"])

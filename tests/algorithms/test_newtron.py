@@ -119,7 +119,7 @@ def test_the_label_drawn_follows_the_distribution_on_the_sheet():
     learner.play(X, y)
     count, rd = np.zeros(3), learner._sheet()
     for u in (np.arange(4000) + 0.5) / 4000:
-        count[play.decide_once(learner.settings, learner._state, X[0], rd, u)] += 1
+        count[play.decide_once(learner.settings, learner._core.state, X[0], rd, u)] += 1
     np.testing.assert_allclose(count / 4000, rd.p, atol=2e-3)
 
 
@@ -127,7 +127,7 @@ def test_the_length_is_kept_without_looking_at_all_weights():
     X, y, K = random_stream(400)
     learner = gaptron.Learner("newtron", n_classes=K, feedback="bandit", ball=0.5, seed=2)
     learner.play(X, y)
-    assert learner._state.total[1] == pytest.approx(np.sum(learner._state.W**2), rel=1e-9)
+    assert learner._core.state.total[1] == pytest.approx(np.sum(learner._core.state.W**2), rel=1e-9)
     assert np.linalg.norm(learner.weights) <= 0.5 * (1 + 1e-9)
 
 

@@ -55,7 +55,7 @@ def test_the_weights_are_unbiased_and_at_most_one():
     for truth in range(K):
         total = 0.0
         for label in range(K):
-            state = type(mine._state)(*[np.array(part) for part in mine._state])
+            state = type(mine._core.state)(*[np.array(part) for part in mine._core.state])
             before = int(state.span[1])
             file.learn(mine.settings, state, X[0], decision._sheet, label, label if label == truth else UNKNOWN)
             added = int(state.span[1]) - before
@@ -71,9 +71,9 @@ def test_a_wrong_guess_leaves_no_trace():
     X, y, K = noisy_stream(20, d=4, K=3)
     mine = learner(K, chains=2)
     mine.play(X, y)
-    before = [np.array(part) for name, part in zip(mine._state._fields, mine._state) if name != "r"]
+    before = [np.array(part) for name, part in zip(mine._core.state._fields, mine._core.state) if name != "r"]
     mine.learn(mine.decide(X[0]), correct=False)
-    after = [np.array(part) for name, part in zip(mine._state._fields, mine._state) if name != "r"]
+    after = [np.array(part) for name, part in zip(mine._core.state._fields, mine._core.state) if name != "r"]
     for one, two in zip(before, after):
         np.testing.assert_array_equal(one, two)
 
@@ -91,16 +91,16 @@ def test_chains_agree_with_the_grid():
     tests = np.linspace(-1, 1, 9)[:, None]
     mine = gaptron.Learner("obama", n_classes=2, feedback="bandit", nu=2.0, mu=0.8, grid=40_000, seed=0)
     mine.decide(X[0])
-    for i in range(int(chains._state.span[1])):  # the very history of the chains, weighed on a grid
-        x = chains._state.values[i : i + 1]
-        for c in range(len(mine._state.E)):
-            z = mine._state.W[c] @ x
-            loss = np.logaddexp(z[0], z[1]) - z[chains._state.y[i]]
-            mine._state.E[c] += chains._state.v[i] * loss
-    weight = np.exp(mine._state.E.min() - mine._state.E)
-    mine._state.a[:] = weight / weight.sum()
+    for i in range(int(chains._core.state.span[1])):  # the very history of the chains, weighed on a grid
+        x = chains._core.state.values[i : i + 1]
+        for c in range(len(mine._core.state.E)):
+            z = mine._core.state.W[c] @ x
+            loss = np.logaddexp(z[0], z[1]) - z[chains._core.state.y[i]]
+            mine._core.state.E[c] += chains._core.state.v[i] * loss
+    weight = np.exp(mine._core.state.E.min() - mine._core.state.E)
+    mine._core.state.a[:] = weight / weight.sum()
     np.testing.assert_allclose(mine.distribution(tests), chains.distribution(tests), atol=0.03)
-    assert 0.4 < chains._state.pace[3] / chains._state.pace[4] < 0.8
+    assert 0.4 < chains._core.state.pace[3] / chains._core.state.pace[4] < 0.8
 
 
 def test_mu_is_the_square_root():

@@ -68,7 +68,7 @@ def test_five_rounds_by_hand():
                 w = (A * w + (x if y == 1 else -x) / p[y]) / (A + x * x / p[y])
                 A += x * x / p[y]
         np.testing.assert_allclose(learner.weights[:, 0], [-w, w], atol=1e-12)
-        assert learner._state.sum[0] == pytest.approx(total, abs=1e-12)
+        assert learner._core.state.sum[0] == pytest.approx(total, abs=1e-12)
     assert seen >= {(True, True), (True, False), (False, True)}
 
 
@@ -81,7 +81,7 @@ def test_whole_runs_equal_the_textbook(matrix, gamma, a):
     labels, W, _, sums, kinds = textbook(X, y, K, a, gamma, matrix, generator(2).random(200))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-9)
-    assert learner._state.sum[0] == pytest.approx(sums[-1], abs=1e-9)
+    assert learner._core.state.sum[0] == pytest.approx(sums[-1], abs=1e-9)
     assert {("margin", True), ("margin", False), ("mistake", True)} <= kinds
     assert ("mistake", False) not in kinds
 
@@ -94,7 +94,7 @@ def test_the_running_sum_is_never_negative(matrix, make):
     sums = []
     for t in range(len(y)):
         learner.learn(decision := learner.decide(X[t]), correct=bool(decision.label == y[t]))
-        sums.append(learner._state.sum[0])
+        sums.append(learner._core.state.sum[0])
     assert min(sums) >= 0.0
     assert (np.diff(sums) < 0).any()  # margin updates take from it
 
@@ -106,9 +106,9 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
     A, theta, updates = np.eye(12), np.zeros(12), 0
     for x, truth in zip(X, y):
         decision = learner.decide(x)
-        before = learner._state.S.trace()
+        before = learner._core.state.S.trace()
         learner.learn(decision, correct=bool(decision.label == truth))
-        if learner._state.S.trace() < before:
+        if learner._core.state.S.trace() < before:
             way = np.zeros(3)
             way[rival(decision._sheet.z, truth)], way[truth] = 1.0, -1.0
             g = np.outer(way, x).ravel() / decision.probability
@@ -116,7 +116,7 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
             theta -= g
             updates += 1
     assert updates > (50 if INTERPRETED else 10_000)
-    P = learner._state.S
+    P = learner._core.state.S
     np.testing.assert_array_equal(P, P.T)
     np.testing.assert_allclose(P, np.linalg.inv(A), atol=1e-8)
     np.testing.assert_allclose(learner.weights.ravel(), np.linalg.solve(A, theta), atol=1e-8)
@@ -127,11 +127,11 @@ def test_what_is_learned_is_unbiased_over_the_labels():
     X, y, K = noisy_stream(80, d=4)
     learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", gamma=0.4, seed=2)
     learner.play(X, y)
-    learner._state.sum[0] = 1e6  # whatever the margin, it may learn
+    learner._core.state.sum[0] = 1e6  # whatever the margin, it may learn
     for t in range(10):
         decision = learner.decide(X[t])
         truth, p, z = int(y[t]), decision.distribution, decision._sheet.z
-        start = learner._state
+        start = learner._core.state
         moved, grown = np.zeros((K, 4)), np.zeros((K, 4))
         for label in range(K):
             state = copy.deepcopy(start)
@@ -193,7 +193,7 @@ def test_the_theorem_and_the_bound_hold_on_average(make):
     for seed in range(runs):
         learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", matrix="full", gamma=0.2, seed=seed)
         mistakes.append(learner.play(X, y).mistakes)
-        dets.append(-np.linalg.slogdet(learner._state.S)[1])
+        dets.append(-np.linalg.slogdet(learner._core.state.S)[1])
     assert np.mean(dets) <= 4 * math.log1p(2 * T / 4)
     mean = np.array([X[y == k].mean(axis=0) for k in range(K)])
     best = math.inf

@@ -108,7 +108,7 @@ def test_q_is_a_distribution_and_no_label_falls_below_its_floor(f, gamma):
 
 def test_the_clock_counts_decisions_answered_or_not():
     run = learner(3, c=10.0, step=0.5)
-    run._rng = np.random.default_rng(1)
+    run._core.rng = np.random.default_rng(1)
     x = np.array([1.0, 0.5])
     run.learn(run.decide(x), correct=True)
     seen = [run.decide(x).distribution for _ in range(3)]
@@ -268,7 +268,7 @@ def test_first_order_weighting_explores_less_than_the_plain_one():
     s = noisy_stream(T=400, K=3)
     plain, fast = learner(oracle="softmax"), learner(oracle="softmax", weighting="first-order")
     plain.play(s.X, s.y)
-    fast._state = plain._state
+    fast._core.state = plain._core.state
     fast._settings, fast._problem = fast.settings, plain.problem
     assert (fast.distribution(s.X).max(axis=1) >= plain.distribution(s.X).max(axis=1) - 1e-12).all()
 

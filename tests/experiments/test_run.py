@@ -102,7 +102,7 @@ def test_algorithms_are_paired_by_the_seed(shelf, monkeypatch):
 
     class Spy(Learner):
         def play(self, X, y, **more):
-            seen.append((np.array(X).tobytes(), np.array(y).tobytes(), repr(self._rng.bit_generator.state)))
+            seen.append((np.array(X).tobytes(), np.array(y).tobytes(), repr(self._core.rng.bit_generator.state)))
             return super().play(X, y, **more)
 
     monkeypatch.setattr(room, "Learner", Spy)

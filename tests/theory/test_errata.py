@@ -165,12 +165,12 @@ def test_e11_a_sure_and_right_learner_that_draws_another_label_learns_nothing():
         seed=0,
     )
     decision = learner.decide([1.0])
-    play.learn_once(learner.settings, learner._state, decision._x, decision._sheet, 1, 1)  # W_1 = 1 = -W_0
+    play.learn_once(learner.settings, learner._core.state, decision._x, decision._sheet, 1, 1)  # W_1 = 1 = -W_0
     sure = learner.decide([1.0])
     assert sure._sheet.z[1] - sure._sheet.z[0] > learner.settings.beta
     before = learner.weights
     for label, truth in [(0, UNKNOWN), (1, 1)]:  # y = y* = 1: missed by the draw, and met
-        play.learn_once(learner.settings, learner._state, sure._x, sure._sheet, label, truth)
+        play.learn_once(learner.settings, learner._core.state, sure._x, sure._sheet, label, truth)
         np.testing.assert_array_equal(learner.weights, before)
     # so the loss averaged over the draw is the full-information loss, 0
     assert losses.value(int(Loss.HINGE), learner.settings.beta, sure._sheet.z, 1) == 0.0
@@ -188,7 +188,7 @@ def test_e12_the_perceptron_breaks_the_printed_bound_on_a_separable_stream():
     assert (M, L, U2) == (1, 0.0, 0.5)
     assert printed < M <= mended
     case = problem(Loss.HINGE, Feedback.FULL, 2)
-    assert learner._file.bound(case, learner.settings, Comparator(L, math.sqrt(U2), 5)) == pytest.approx(mended)
+    assert learner._core.file.bound(case, learner.settings, Comparator(L, math.sqrt(U2), 5)) == pytest.approx(mended)
 
 
 def test_e13_exp4_over_a_grid_of_linear_rules_is_linear_in_k():

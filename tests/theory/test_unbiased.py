@@ -13,10 +13,10 @@ from tests.conftest import KINDS, random_stream
 
 def update(learner, x, label, truth, *, full=False):
     """How the weights move if `label` is played when `truth` is right, by the real `learn` on a copy."""
-    decision, state, before = learner.decide(x), copy.deepcopy(learner._state), learner.weights
+    decision, state, before = learner.decide(x), copy.deepcopy(learner._core.state), learner.weights
     shown = truth if full or label == truth else UNKNOWN
     play.learn_once(learner.settings, state, decision._x, decision._sheet, label, shown)
-    return learner._file.weights(state, learner._sparse) - before, decision.distribution
+    return learner._core.file.weights(state, learner._core.sparse) - before, decision.distribution
 
 
 @pytest.mark.parametrize("rows", [KINDS["dense64"], KINDS["csr"]], ids=["dense", "csr"])
@@ -41,7 +41,7 @@ def test_gaptrons_gradient(loss, rows):
     for t in range(300):
         x = rows(X[t : t + 1])
         if t % 6 == 0 and t:
-            full._state.W[:] = bandit._state.W
+            full._core.state.W[:] = bandit._core.state.W
             truth = int(y[t])
             mean = 0.0
             for k in range(K):
@@ -50,7 +50,7 @@ def test_gaptrons_gradient(loss, rows):
             exact, _ = update(full, x, truth, truth, full=True)
             np.testing.assert_allclose(mean, exact, atol=1e-12)
             moved += bool(exact.any())
-        if full._state is None:
+        if full._core.state is None:
             full.play(x[:0], y[:0])
         bandit.play(x, y[t : t + 1])
     assert moved > 10

@@ -101,8 +101,6 @@ def weights(state: AioliState, sparse: bool) -> Matrix:
 
 def recommend(problem: Problem, lam: float | None = None, reach: float | None = None, play: str = "top") -> Aioli:
     """λ = X² and C = √2 DX, for ‖U_1 - U_0‖ ≤ √2‖U‖."""
-    if problem.n_classes != 2:
-        raise SettingError(f"AIOLI knows two classes, not {problem.n_classes}: use ons, laplace or softmax for more")
     if play not in PLAYS:
         raise SettingError(f"play={play!r} must be one of {', '.join(PLAYS)}")
     if lam is None:

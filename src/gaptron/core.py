@@ -1,0 +1,273 @@
+"""Core: the tuples of one algorithm (settings, state, scratch), their count and draws, and the compiled loop over them.
+
+What comes in here was checked: rows are rows, labels are codes.
+"""
+
+import functools
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gaptron import growth, snapshot
+from gaptron.algorithm import HasCheck, HasMemory
+from gaptron.algorithms import load
+from gaptron.blocks import MOST, blocks
+from gaptron.decision import Kept, copied
+from gaptron.errors import InputError, SettingError
+from gaptron.given_values import positive
+from gaptron.seeds import generator
+from gaptron.trace import Trace
+from gaptron.types import Feedback, Flags, Integers, Matrix, Problem, Round, Row, Rows, Sparse, Vector, named
+from gaptron.validation import block, n_rows
+
+DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
+
+
+class Core:
+    """An algorithm at work on one problem."""
+
+    def __init__(self, algorithm: str, problem: Problem, given: Mapping[str, Any], seed: int | None) -> None:
+        self.algorithm = algorithm
+        self.file = load(algorithm)
+        self.problem = problem
+        self.given = given  # settings of the caller's own
+        self.settings: Any = None  # None while they wait for the norm of the first rows
+        self.state: Any = None  # None before the first round
+        self.sparse = False
+        self.round: Any = None  # room for one round, and the algorithm's scratch for it
+        self.scratch: Any = None
+        self.fresh = 0  # the decision that `round` and `scratch` still describe as it was made; 0: none
+        self.count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
+        self.rng = generator(seed)
+        self._shown: Any = int(problem.feedback) if problem.graph is None else problem.graph
+        self._decide_once: Any = None  # the loop's verbs, compiled for these tuples' types
+        self._commit_once: Any = None
+        self._learn_once: Any = None
+        try:
+            self.settings = self.file.recommend(problem, **given)
+        except SettingError:
+            if problem.norm is not None:
+                raise
+            self.file.recommend(problem._replace(norm=1.0), **given)  # raises unless only the norm is missing
+
+    @property
+    def decided(self) -> int:
+        """How many decisions were made."""
+        return int(self.count[0].decided)
+
+    @property
+    def learned(self) -> int:
+        """How many rounds were learned from."""
+        return int(self.count[0].learned)
+
+    @property
+    def weights(self) -> Matrix:
+        """W, K × d."""
+        if self.state is None:
+            return np.zeros((self.problem.n_classes, self.problem.n_features))
+        return np.array(self.file.weights(self.state, self.sparse))
+
+    # --- room -----------------------------------------------------------------------------------------------
+
+    def begin(self, width: int, sparse: bool, longest: float | None) -> None:
+        """Before the first round: settle the settings and make room for the weights."""
+        if self.state is not None:
+            return
+        problem, settings = self.problem._replace(n_features=width), self.settings
+        if settings is None:
+            if longest == 0.0:
+                raise InputError("X holds nothing but zeros, so no norm can be measured: give norm=...")
+            if longest is not None:
+                problem = problem._replace(norm=longest)
+            settings = self.file.recommend(problem, **self.given)
+        check_memory(problem)
+        state = self.file.init(settings, problem, sparse)
+        self.problem, self.settings, self.sparse, self.state = problem, settings, sparse, state
+        self._make_room()
+
+    def enlarge(self, problem: Problem, places: Integers, room: int, *, labels: bool) -> None:
+        """Make room for more labels or features; `places`: where each old one stands among the `room` new ones."""
+        settled = self.settings is not None
+        settings = self.file.recommend(problem if settled else problem._replace(norm=1.0), **self.given)
+        state = self.state
+        if state is not None:
+            growth.check_can_grow(self.algorithm, self.file, labels=labels)
+            check_memory(problem)
+            state = self.file.init(settings, problem, self.sparse)
+            growth.grow(self.file, settings, self.state, state, places, room, labels=labels, sparse=self.sparse)
+        self.problem, self.state, self.settings = problem, state, settings if settled else None
+        if state is not None:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        self.round = self._new_round()
+        self.scratch = self.file.scratch(self.settings, self.problem, self.sparse)
+        self.fresh = 0
+
+    def _new_round(self) -> Round:
+        K = self.problem.n_classes
+        heard = K if self.file.CARD.advice else 0
+        return Round(np.zeros(K), np.zeros(K), np.zeros(len(self.file.NOTES)), np.zeros(heard))
+
+    # --- one round ------------------------------------------------------------------------------------------
+
+    def decide(self, x: Row, opinion: Vector) -> tuple[int, float]:
+        """Draw a label, and count the decision. Returns the label, and the number it was drawn with."""
+        self.fresh = 0
+        u = self.rng.random()
+        code = self._look_at(x, u, opinion)
+        self.commit()
+        self.fresh = self.decided
+        return code, u
+
+    def commit(self) -> None:
+        """The decision in `round` and `scratch` is taken, and counted."""
+        self._commit_once(self.settings, self.state, self.round, self.scratch, self.count)
+
+    def look_again(self, x: Row, code: int, probability: float, u: float, opinion: Vector) -> None:
+        """Fill the round as if the row were seen today; the label's probability is that of the draw.
+
+        Not where the truth is told whatever was played: there the chance of the label weighs nothing, and two
+        distributions would be mixed.
+        """
+        self._look_at(x, u, opinion)
+        if self.problem.feedback is not Feedback.FULL:
+            self.round.p[code] = probability
+
+    def learn(self, x: Row, code: int, truth: int, answered: Flags, kept: Kept | None = None) -> None:
+        """Learn from the round in `round` and `scratch`, or the one that a decision kept, and count it."""
+        self.fresh = 0
+        rd, work = (self.round, self.scratch) if kept is None else kept
+        if self._learn_once is None:
+            self._compile(x)
+        self._learn_once(self.settings, self.state, x, rd, work, code, truth, self.count, answered)
+
+    def kept(self) -> Kept | None:
+        """What a decision must keep of its own round, where a proof needs it."""
+        if isinstance(self.file, HasMemory) and self.settings is not None and self.file.remembers(self.settings):
+            return copied(self.round, self.scratch)
+        return None
+
+    def _look_at(self, x: Row, u: float, opinion: Vector) -> int:
+        if len(self.round.advice):
+            self.round.advice[:] = opinion if len(opinion) else 0.0
+        if self._decide_once is None:
+            self._compile(x)
+        return int(self._decide_once(self.settings, self.state, x, self.round, self.scratch, u))
+
+    def _compile(self, x: Row) -> None:
+        """The loop's verbs as compiled for these tuples' types, to be called with no others.
+
+        A verb itself looks at every field of every tuple to find its types, at each call; for one round that takes
+        longer than the round.
+        """
+        loop, answered = compiled_loop(), np.zeros(1, dtype=np.bool_)
+        tuples, room = (self.settings, self.state), (self.round, self.scratch)
+        self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5)
+        self._commit_once = _direct(loop.commit_once, *tuples, *room, self.count)
+        self._learn_once = _direct(loop.learn_once, *tuples, x, *room, 0, 0, self.count, answered)
+
+    # --- many rounds ----------------------------------------------------------------------------------------
+
+    def play(
+        self,
+        rows: Rows,
+        truth: Integers,
+        opinions: Matrix,
+        trace: Trace,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        """Decide and learn round by round, and fill the trace. Whatever interrupts it finds count and state in step."""
+        loop, width, most = compiled_loop(), self.problem.n_features, MOST
+        if isinstance(rows, Sparse) and not self.sparse:
+            most = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
+        self.fresh = 0
+        for part in blocks(n_rows(rows), most, progress):
+            out = loop.Played(trace.codes[part], trace.top[part], trace.truth_probability[part], trace.notes[part])
+            X = block(rows, part.start, part.stop, self.sparse, width)
+            draws, before = self.rng.bit_generator.state, self.learned
+            try:
+                u = self.rng.random(part.stop - part.start)
+                tuples, room = (self.settings, self.state), (self.round, self.scratch)
+                loop.play(*tuples, X, truth[part], u, self._shown, opinions[part], *room, self.count, out)
+            except BaseException:
+                if self.learned == before:  # interrupted before the block: its draws are still to come
+                    self.rng.bit_generator.state = draws
+                raise
+
+    def look(self, rows: Rows, width: int, opinions: Matrix) -> tuple[Matrix, Matrix]:
+        """Scores and distributions. Uses no room but its own, so that many threads may look at once."""
+        T, K = n_rows(rows), self.problem.n_classes
+        Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
+        if self.settings is None:
+            return Z, P  # before the first round every score is zero and nothing speaks for any label
+        state, problem = self.state, self.problem._replace(n_features=width)
+        if state is None:
+            state = self.file.init(self.settings, problem, False)
+        loop, rd, work = compiled_loop(), self._new_round(), self.file.scratch(self.settings, problem, self.sparse)
+        step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
+        for start in range(0, T, step):
+            part = slice(start, min(start + step, T))
+            X = block(rows, part.start, part.stop, self.sparse, width)
+            loop.look(self.settings, state, X, opinions[part], rd, work, Z[part], P[part])
+        return Z, P
+
+    # --- in a file ------------------------------------------------------------------------------------------
+
+    def as_tree(self) -> dict[str, Any]:
+        """Settings, state, count and draws as plain values."""
+        return {
+            "norm": self.problem.norm,
+            "given": dict(self.given),
+            "settings": snapshot.spread(self.settings),
+            "sparse": self.sparse,
+            "state": snapshot.spread(self.state),
+            "generator": self.rng.bit_generator.state,
+            "count": snapshot.spread(self.count),
+        }
+
+    def restore(self, tree: dict[str, Any]) -> None:
+        """Take up what `as_tree` made of another core for the same problem. Every number is checked."""
+        if tree["settings"] is None and tree["state"] is not None:
+            raise ValueError("settings are missing")
+        problem = self.problem._replace(norm=positive("norm", tree["norm"]))
+        self.problem, self.sparse = problem, bool(tree["sparse"])
+        if tree["settings"] is not None:
+            self.settings = snapshot.same_settings(self.file.recommend(problem, **self.given), tree["settings"])
+        if tree["state"] is not None:
+            snapshot.check_room(problem.n_classes, problem.n_features, tree["state"])
+            check_memory(problem)
+            fresh = self.file.init(self.settings, problem, self.sparse)
+            self.state = snapshot.fill(fresh, tree["state"], "state")
+            if isinstance(self.file, HasCheck):
+                self.file.check_state(self.settings, problem, self.state)
+            self._make_room()
+        self.rng.bit_generator.state = tree["generator"]
+        self.count = snapshot.fill(self.count, tree["count"], "count")
+        if self.learned > self.decided:
+            raise ValueError("more rounds were learned from than decided")
+
+
+@functools.cache
+def compiled_loop() -> ModuleType:
+    """The compiled loop, imported at first use so that `import gaptron` stays quick."""
+    return importlib.import_module("gaptron.kernels.play")
+
+
+def _direct(verb: Any, *arguments: Any) -> Any:
+    """The verb as compiled for these types of arguments. Interpreted there is nothing to find."""
+    return verb.compile(tuple(map(verb.typeof_pyval, arguments))) if hasattr(verb, "typeof_pyval") else verb
+
+
+def check_memory(problem: Problem) -> None:
+    """Refuse weights that cannot fit: asking for them would end the process, or the machine."""
+    size = 8 * problem.n_classes * problem.n_features
+    if hasattr(os, "sysconf") and size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        raise InputError(
+            f"{problem.n_classes} classes × {problem.n_features} features are {size / 1e9:.0f} GB of weights, more "
+            "than this machine's memory: is a column number wrong? Otherwise hash the features into fewer columns"
+        )
