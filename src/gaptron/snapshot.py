@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from gaptron.types import Row, SparseRow
 
 ROOM = 1 << 28  # weights that are made without asking whether the tree holds as many
+MOST = 1 << 53  # a count; more rounds than anybody will play, and no sum of it overflows
 SETTLED = 1e-9  # settings come from formulas; another machine may round their last digits another way
 
 
@@ -35,7 +36,7 @@ def fill(fresh: Any, tree: Any, name: str) -> Any:
     if isinstance(fresh, np.recarray):
         check_words(tree, fresh.dtype.names, name)
         for word in fresh.dtype.names:
-            fresh[word] = _number(tree[word], fresh.dtype[word], f"{name}.{word}")
+            fresh[word] = _number(tree[word], fresh[word].item(), f"{name}.{word}")
         return fresh
     if type(tree) is not np.ndarray and not isinstance(tree, np.memmap):
         raise ValueError(f"{name} is a {type(tree).__name__}, not an array")
@@ -53,11 +54,12 @@ def check_words(tree: Any, words: Any, name: str) -> None:
         raise ValueError(f"the fields of {name} are not {', '.join(words)}")
 
 
-def _number(value: Any, kind: np.dtype[Any], name: str) -> Any:
-    if kind.kind == "i":
-        if type(value) is not int or not 0 <= value <= np.iinfo(np.int64).max:
+def _number(value: Any, first: int | float, name: str) -> Any:
+    """A number of a tree where a fresh state has `first`: a count, or finite unless it may be that from the start."""
+    if isinstance(first, int):
+        if type(value) is not int or not 0 <= value <= MOST:
             raise ValueError(f"{name}={value!r} is not a count")
-    elif type(value) is not float or not math.isfinite(value):
+    elif type(value) is not float or not (math.isfinite(value) or value == first):
         raise ValueError(f"{name}={value!r} is not a finite number")
     return value
 

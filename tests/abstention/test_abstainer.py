@@ -25,7 +25,7 @@ ALGORITHMS = ["adahedge", "exponential-weights"]
 
 def portrait(abstainer):
     """All that it is, copied."""
-    counts = abstainer._decided, abstainer._learned, abstainer._late
+    counts = abstainer.decided, abstainer.rounds, abstainer._late
     return counts, [part.tobytes() for part in abstainer._experts], repr(abstainer._rng.bit_generator.state)
 
 

@@ -9,7 +9,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from gaptron.abstention import Abstainer
-from gaptron.abstention.hedge import MIXABILITY, VARIANCE, weigh
+from gaptron.abstention.hedge import weigh
 from tests.abstention.plain import expert_losses, growing, hedge
 from tests.abstention.streams import ADVICE, random_advice
 
@@ -30,7 +30,7 @@ def played(X, y, algorithm="adahedge", cost=0.25):
     for t in range(len(y)):
         weights.append(abstainer.weights)
         abstainer.play(X[t : t + 1], y[t : t + 1])
-        gaps.append(abstainer._experts.totals[MIXABILITY])
+        gaps.append(abstainer._experts.totals[0].mixability)
     return abstainer, weights, gaps
 
 
@@ -39,7 +39,7 @@ def agrees(X, y, algorithm="adahedge", cost=0.25, tolerance=1e-9):
     truth = hedge(expert_losses(X, y).tolist(), None if algorithm == "adahedge" else 1 - 2 * cost)
     np.testing.assert_allclose(weights, truth.weights, rtol=tolerance, atol=tolerance)
     assert gaps[-1] == pytest.approx(truth.mixability, rel=tolerance, abs=tolerance)
-    assert abstainer._experts.totals[VARIANCE] == pytest.approx(truth.variance, rel=tolerance, abs=tolerance)
+    assert abstainer._experts.totals[0].variance == pytest.approx(truth.variance, rel=tolerance, abs=tolerance)
     assert growing(gaps)
 
 
@@ -108,11 +108,11 @@ def keeps_the_bound(X, y):
     trace = abstainer.play(X, y)
     lost = 0.5 * (1.0 - y * trace.votes)
     regret = lost.sum() - abstainer.expert_losses.min()
-    totals = abstainer._experts.totals
-    proved = 2 * math.sqrt(totals[VARIANCE] * math.log(d)) + 4 / 3 * math.log(d) + 2
-    assert regret <= 2 * totals[MIXABILITY] + 1e-9
-    assert 2 * totals[MIXABILITY] <= proved + 1e-9
-    assert abstainer.certificate == pytest.approx(2 * totals[MIXABILITY], abs=1e-9)
+    totals = abstainer._experts.totals[0]
+    proved = 2 * math.sqrt(totals.variance * math.log(d)) + 4 / 3 * math.log(d) + 2
+    assert regret <= 2 * totals.mixability + 1e-9
+    assert 2 * totals.mixability <= proved + 1e-9
+    assert abstainer.certificate == pytest.approx(2 * totals.mixability, abs=1e-9)
 
 
 def test_a_long_run_stays_exact():
@@ -120,8 +120,8 @@ def test_a_long_run_stays_exact():
     X, y = random_advice(200_000, 3, votes=True)
     abstainer = Abstainer(3, "exponential-weights", cost=0.1, seed=0)
     abstainer.play(X, y)
-    start = abstainer._experts.totals[MIXABILITY]
+    start = abstainer._experts.totals[0].mixability
     # From here the experts agree: h = m exactly, so Δ may not move.
     abstainer.play(np.ones((1000, 3)), np.ones(1000))
     abstainer.play(np.ones((1000, 3)), -np.ones(1000))
-    assert abstainer._experts.totals[MIXABILITY] - start <= 1e-11
+    assert abstainer._experts.totals[0].mixability - start <= 1e-11

@@ -2,22 +2,26 @@
 
 import functools
 import importlib
-import time
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from gaptron import model_file
 from gaptron.abstention.trace import ABSTAIN, AbstainerTrace
 from gaptron.abstention.validation import as_cost, as_costs, as_label, as_labels, as_prediction, as_predictions
-from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
+from gaptron.blocks import blocks
+from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
+from gaptron.given_values import whole
+from gaptron.in_use import InUse
 from gaptron.seeds import generator
-from gaptron.types import Vector
+from gaptron.snapshot import fill, numbers, spread
+from gaptron.types import Flags, Integers, Vector
 
 ALGORITHMS = {"adahedge": "adahedge", "exponential-weights": "exponential_weights"}
-FIRST_BLOCK, BLOCK = 1_024, 65_536  # rounds between two looks at the outside world: first, most
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,7 +36,7 @@ class AbstainerDecision:
     _cost: float | None = field(repr=False)  # told with the predictions; None: to be told with the label
     _sheet: Any = field(repr=False)
     _owner: object = field(repr=False)
-    _answered: list[bool] = field(repr=False)
+    _answered: Flags = field(repr=False)
 
 
 class AbstainerBound(NamedTuple):
@@ -71,7 +75,8 @@ class Abstainer:
         self.n_experts = int(n_experts)
         self._experts = _hedge().init(self.n_experts, self._file.first(self._cost))
         self._rng = generator(seed)
-        self._decided = self._learned = 0
+        self._use = InUse()
+        self._interrupted: AbstainerTrace | None = None
         self._late = False  # was a decision made while another waited for its answer?
 
     # --- what it is ---------------------------------------------------------------------------------------
@@ -83,7 +88,17 @@ class Abstainer:
     @property
     def rounds(self) -> int:
         """How many rounds were learned from."""
-        return self._learned
+        return int(self._experts.totals[0].learned)
+
+    @property
+    def decided(self) -> int:
+        """How many decisions were made."""
+        return int(self._experts.totals[0].decided)
+
+    @property
+    def interrupted(self) -> AbstainerTrace | None:
+        """If the last `play` ended early (Ctrl-C, or an error of `progress`): the trace of the rounds it did play."""
+        return self._interrupted
 
     @property
     def cost(self) -> float | None:
@@ -99,7 +114,7 @@ class Abstainer:
     @property
     def eta(self) -> float:
         """The step η of the next round; infinite while no expert of `adahedge` has been worth doubting."""
-        return float(self._experts.totals[_hedge().ETA])
+        return float(self._experts.totals[0].eta)
 
     @property
     def expert_losses(self) -> Vector:
@@ -110,7 +125,7 @@ class Abstainer:
     @property
     def expected_loss(self) -> float:
         """Mistakes and costs so far, in expectation over the draws: exact."""
-        return float(self._experts.totals[_hedge().EXPECTED])
+        return float(self._experts.totals[0].expected)
 
     def __repr__(self) -> str:
         return f"Abstainer({self.n_experts}, {self.algorithm!r}, cost={self._cost}, rounds={self.rounds})"
@@ -123,14 +138,16 @@ class Abstainer:
         A cost that is known now may be told now. If it is above ½ a fair coin, which costs ½, stands in for abstaining.
         """
         x = as_prediction(predictions, self.n_experts)
-        told = None if cost is None else as_cost(cost)
-        known = self._cost if told is None else told
+        stated = None if cost is None else as_cost(cost)
+        known = self._cost if stated is None else stated
         coin = known is not None and known > 0.5
         loop = _loop()
-        sheet = loop.decide(self._experts, x, coin)
-        drawn = loop.draw(sheet.vote, coin, self._rng.random())
-        self._late |= self._decided != self._learned
-        self._decided += 1
+        with self._use.writing:
+            sheet = loop.decide(self._experts, x, coin)
+            drawn = loop.draw(sheet.vote, coin, self._rng.random())
+            self._late |= self.decided != self.rounds
+            self._experts.totals[0].decided += 1
+            round = self.decided
         agree, silent, oppose = loop.chances(sheet.vote, coin)
         distribution = np.array([oppose, silent, agree] if sheet.vote >= 0.0 else [agree, silent, oppose])
         return AbstainerDecision(
@@ -138,11 +155,11 @@ class Abstainer:
             float(distribution[drawn + 1]),
             distribution,
             float(sheet.vote),
-            self._decided,
-            known if coin else told,
+            round,
+            known if coin else stated,
             sheet,
             self,
-            [False],
+            np.zeros(1, dtype=np.bool_),
         )
 
     def learn(self, decision: AbstainerDecision, label: int, cost: float | None = None) -> None:
@@ -159,14 +176,13 @@ class Abstainer:
             raise DecisionError(f"the cost of round {decision.round} was known when it was decided: leave it out here")
         y = as_label(label)
         price = self._price(decision._cost if cost is None else as_cost(cost))
-        _loop().learn(self._file.ADAPTS, self._experts, decision._sheet, y, price)
-        decision._answered[0] = True
-        self._learned += 1
+        with self._use.writing:
+            _loop().learn_once(self._file.ADAPTS, self._experts, decision._sheet, y, price, decision._answered)
 
-    def _price(self, told: float | None) -> float:
-        if told is None and self._cost is None:
-            raise InputError("what does abstaining cost? Say cost=... here, or once in Abstainer(..., cost=...)")
-        return self._cost if told is None else told  # type: ignore[return-value]
+    def _price(self, stated: float | None) -> float:
+        if stated is None and self._cost is None:
+            raise InputError("what does abstaining cost? Give cost=... here, or once in Abstainer(..., cost=...)")
+        return self._cost if stated is None else stated  # type: ignore[return-value]
 
     # --- many rounds ----------------------------------------------------------------------------------------
 
@@ -194,29 +210,78 @@ class Abstainer:
         if len(X) != T:
             raise InputError(f"there are {len(X)} rounds of predictions but {T} labels")
         c = as_costs(self._price(None) if costs is None else costs, T)
-        told = c if known else np.full(T, self._cost or 0.0)
-        coins = told > 0.5
+        coins = (c if known else np.full(T, self._cost or 0.0)) > 0.5
+        trace = AbstainerTrace(np.empty(T, dtype=np.int64), np.empty(T), y, np.where(coins, 0.5, c), np.empty(T))
+        with self._use.writing:
+            self._interrupted, before = None, self.rounds
+            if T:
+                self._late |= self.decided != self.rounds
+            try:
+                self._play_blocks(X, y, c, coins, trace, progress)
+            except BaseException:
+                self._interrupted = trace.first(self.rounds - before)
+                raise
+        return trace
+
+    def _play_blocks(
+        self,
+        X: Any,
+        y: Integers,
+        costs: Vector,
+        coins: Flags,
+        trace: AbstainerTrace,
+        progress: Callable[[int], None] | None,
+    ) -> None:
         loop = _loop()
-        if T:
-            self._late |= self._decided != self._learned
-        out = loop.Record(np.empty(T, dtype=np.int64), np.empty(T), np.empty(T))
-        start, step = 0, FIRST_BLOCK
-        while start < T:
-            clock = time.perf_counter()
-            part = slice(start, min(start + min(step, BLOCK), T))
-            size = part.stop - start
+        for part in blocks(len(y), progress=progress):
             rows = np.ascontiguousarray(X[part], dtype=np.float64)
-            u = self._rng.random(size)
-            kept = loop.Record(*(column[part] for column in out))
-            loop.play(self._file.ADAPTS, self._experts, rows, y[part], c[part], coins[part], u, kept)
-            self._decided += size
-            self._learned += size
-            start = part.stop
-            if progress is not None:
-                progress(size)
-            if time.perf_counter() - clock < 0.1:
-                step *= 2
-        return AbstainerTrace(out.predictions, out.votes, y, np.where(coins, 0.5, c), out.expected)
+            out = loop.Played(trace.predictions[part], trace.votes[part], trace.expected_losses[part])
+            draws, before = self._rng.bit_generator.state, self.rounds
+            try:
+                u = self._rng.random(len(rows))
+                loop.play(self._file.ADAPTS, self._experts, rows, y[part], costs[part], coins[part], u, out)
+            except BaseException:
+                if self.rounds == before:  # interrupted before the block: its draws are still to come
+                    self._rng.bit_generator.state = draws
+                raise
+
+    # --- to keep --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to one file, less the decisions that wait for their answers. The old file or the new one."""
+        model_file.write(path, self.__getstate__())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The abstainer in a file. It goes on as the one that was saved would have."""
+        tree = model_file.read(path)
+        abstainer = cls.__new__(cls)
+        try:
+            abstainer.__setstate__(tree)
+        except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as problem:
+            raise ModelFileError(path, f"it holds no abstainer of this version: {problem}") from None
+        return abstainer
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._use.reading:
+            return {
+                "abstainer": self.algorithm,
+                "n_experts": self.n_experts,
+                "cost": self._cost,
+                "late": self._late,
+                "generator": self._rng.bit_generator.state,
+                "experts": spread(self._experts),
+            }
+
+    def __setstate__(self, tree: dict[str, Any]) -> None:
+        if numbers(tree["experts"]) < whole("n_experts", tree["n_experts"]):
+            raise ValueError(f"{tree['n_experts']} experts are claimed and not there")
+        self.__init__(tree["n_experts"], tree["abstainer"], cost=tree["cost"])  # type: ignore[misc]
+        self._experts = fill(self._experts, tree["experts"], "experts")
+        self._rng.bit_generator.state = tree["generator"]
+        self._late = bool(tree["late"])
+        if self.rounds > self.decided:
+            raise ValueError("more rounds were learned from than decided")
 
     # --- theory ---------------------------------------------------------------------------------------------
 
@@ -227,31 +292,31 @@ class Abstainer:
         Never above the theorem's number, and valid whatever the costs and however late the answers (for the rounds
         answered). It may be negative: abstaining can be cheaper than the best expert.
         """
-        hedge, totals = _hedge(), self._experts.totals
-        proved = self._file.certificate(self.n_experts, totals[hedge.ETA], totals[hedge.MIXABILITY])
-        return float(proved - totals[hedge.SAVED])
+        totals = self._experts.totals[0]
+        proved = self._file.certificate(self.n_experts, totals.eta, totals.mixability)
+        return float(proved - totals.saved)
 
     def bound(self, trace: AbstainerTrace | None = None) -> AbstainerBound:
         """The theorem's number for the rounds played, and the regret beside it.
 
         `trace`, of all rounds played, sharpens it for `adahedge` where the costs vary.
         """
-        if not self._learned:
+        if not self.rounds:
             raise NoBoundError("nothing was played yet")
-        if self._decided != self._learned:
-            raise NoBoundError(f"{self._decided - self._learned} decisions have not been answered")
+        if self.decided != self.rounds:
+            raise NoBoundError(f"{self.decided - self.rounds} decisions have not been answered")
         if self._late:
             raise NoBoundError("answers came late, after the next decision: no theorem then, but see `certificate`")
-        if trace is not None and trace.rounds != self._learned:
-            raise InputError(f"the trace has {trace.rounds} rounds, and {self._learned} were played")
-        hedge, totals = _hedge(), self._experts.totals
-        dearest = float(totals[hedge.DEAREST])
+        if trace is not None and trace.rounds != self.rounds:
+            raise InputError(f"the trace has {trace.rounds} rounds, and {self.rounds} were played")
+        totals = self._experts.totals[0]
+        dearest = float(totals.dearest)
         if dearest > 0.5:
             raise NoBoundError(
                 f"a cost of {dearest:.6g} was told after its prediction, too late to flip a coin: see `certificate`"
             )
         costs = None if trace is None else trace.costs
-        regret = self._file.regret(self.n_experts, self.eta, float(totals[hedge.VARIANCE]), dearest, costs)
+        regret = self._file.regret(self.n_experts, self.eta, float(totals.variance), dearest, costs)
         losses = self.expert_losses
         best = int(losses.argmin())
         least = float(losses[best])

@@ -5,14 +5,12 @@ however long the run, and so does the rounding of everything made from them.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gaptron.kernels.jit import jit
-from gaptron.types import Vector
-
-ETA, WEIGHT, MIXABILITY, VARIANCE, SAVED, EXPECTED, DEAREST = range(7)
+from gaptron.types import Vector, named
 
 
 class Experts(NamedTuple):
@@ -21,13 +19,24 @@ class Experts(NamedTuple):
     gaps: Vector  # G, d
     weights: Vector  # exp(-ηG), not divided by their sum
     losses: Vector  # L, d
-    totals: Vector  # η, Σ weights, Δ = Σ(h - m)₊, V = Σv, Σ(h - expected loss), Σ expected loss, the dearest cost
+    # eta: η, weight: Σ weights, mixability: Δ = Σ(h - m)₊, variance: V = Σv, saved: Σ(h - expected loss),
+    # expected: Σ expected loss, dearest: the largest cost, and how many rounds were decided and learned from
+    totals: Any
 
 
 def init(n_experts: int, eta: float) -> Experts:
     """Before the first round: nobody has lost anything."""
-    totals = np.zeros(7)
-    totals[ETA], totals[WEIGHT] = eta, n_experts
+    totals = named(
+        eta=eta,
+        weight=float(n_experts),
+        mixability=0.0,
+        variance=0.0,
+        saved=0.0,
+        expected=0.0,
+        dearest=0.0,
+        decided=0,
+        learned=0,
+    )
     return Experts(np.zeros(n_experts), np.ones(n_experts), np.zeros(n_experts), totals)
 
 
@@ -47,7 +56,7 @@ def weigh(G: Vector, eta: float, w: Vector) -> float:
 @jit
 def vote(experts: Experts, x: Vector) -> tuple[float, float]:
     """ŷ = ⟨p̂, x⟩, and v = ¼ Σ p̂_i (x_i - ŷ)², the variance of the experts' losses whatever the label."""
-    w, total = experts.weights, experts.totals[WEIGHT]
+    w, total = experts.weights, experts.totals[0].weight
     mean = 0.0
     for i in range(x.shape[0]):
         mean += w[i] * x[i]
@@ -64,8 +73,8 @@ def absorb(experts: Experts, x: Vector, y: float) -> float:
 
     The mix loss is M(L + ℓ) - M(L) with M(L) = min L - (1/η) ln Σ exp(-ηG), so it also fits answers that come late.
     """
-    G, totals = experts.gaps, experts.totals
-    eta, before = totals[ETA], totals[WEIGHT]
+    G, totals = experts.gaps, experts.totals[0]
+    eta, before = totals.eta, totals.weight
     least = math.inf
     for i in range(x.shape[0]):
         loss = 0.5 * (1.0 - y * x[i])
@@ -74,5 +83,5 @@ def absorb(experts: Experts, x: Vector, y: float) -> float:
         least = min(least, G[i])
     for i in range(x.shape[0]):
         G[i] -= least
-    totals[WEIGHT] = weigh(G, eta, experts.weights)
-    return least if eta == math.inf else least - math.log(totals[WEIGHT] / before) / eta
+    totals.weight = weigh(G, eta, experts.weights)
+    return least if eta == math.inf else least - math.log(totals.weight / before) / eta

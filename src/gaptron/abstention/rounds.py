@@ -3,19 +3,7 @@
 from typing import NamedTuple
 
 from gaptron.abstention.adahedge import rate
-from gaptron.abstention.hedge import (
-    DEAREST,
-    ETA,
-    EXPECTED,
-    MIXABILITY,
-    SAVED,
-    VARIANCE,
-    WEIGHT,
-    Experts,
-    absorb,
-    vote,
-    weigh,
-)
+from gaptron.abstention.hedge import Experts, absorb, vote, weigh
 from gaptron.abstention.trace import ABSTAIN
 from gaptron.kernels.jit import jit
 from gaptron.types import Flags, Integers, Matrix, Vector
@@ -32,7 +20,7 @@ class Sheet(NamedTuple):
     coin: bool  # a fair coin stands in for abstaining, which would cost more
 
 
-class Record(NamedTuple):
+class Played(NamedTuple):
     """What is written down of each round."""
 
     predictions: Integers
@@ -74,28 +62,38 @@ def decide(experts: Experts, x: Vector, coin: bool) -> Sheet:
 @jit
 def learn(adapt: bool, experts: Experts, sheet: Sheet, y: int, cost: float) -> float:
     """Charge the round and every expert, and return its expected loss. `adapt`: η is AdaHedge's."""
-    totals = experts.totals
+    totals = experts.totals[0]
     loss = expected(sheet.vote, sheet.coin, y, cost)
     h = 0.5 * (1.0 - y * sheet.vote)
-    totals[EXPECTED] += loss
-    totals[SAVED] += h - loss
-    totals[VARIANCE] += sheet.variance
-    totals[DEAREST] = max(totals[DEAREST], 0.5 if sheet.coin else cost)
+    totals.expected += loss
+    totals.saved += h - loss
+    totals.variance += sheet.variance
+    totals.dearest = max(totals.dearest, 0.5 if sheet.coin else cost)
     missed = max(0.0, h - absorb(experts, sheet.x, y))
-    totals[MIXABILITY] += missed
+    totals.mixability += missed
     if adapt and missed > 0.0:
-        totals[ETA] = rate(experts.gaps.shape[0], totals[MIXABILITY])
-        totals[WEIGHT] = weigh(experts.gaps, totals[ETA], experts.weights)
+        totals.eta = rate(experts.gaps.shape[0], totals.mixability)
+        totals.weight = weigh(experts.gaps, totals.eta, experts.weights)
     return loss
 
 
 @jit
 def play(
-    adapt: bool, experts: Experts, X: Matrix, y: Integers, costs: Vector, coins: Flags, u: Vector, out: Record
+    adapt: bool, experts: Experts, X: Matrix, y: Integers, costs: Vector, coins: Flags, u: Vector, out: Played
 ) -> None:
-    """Every round of a block."""
+    """Every round of a block, and their count: whatever interrupts the caller finds the two in step."""
     for t in range(y.shape[0]):
         sheet = decide(experts, X[t], coins[t])
         out.predictions[t] = draw(sheet.vote, sheet.coin, u[t])
         out.votes[t] = sheet.vote
         out.expected[t] = learn(adapt, experts, sheet, y[t], costs[t])
+    experts.totals[0].decided += y.shape[0]
+    experts.totals[0].learned += y.shape[0]
+
+
+@jit
+def learn_once(adapt: bool, experts: Experts, sheet: Sheet, y: int, cost: float, answered: Flags) -> None:
+    """One answer, its count, and that it was given: no interruption comes between."""
+    learn(adapt, experts, sheet, y, cost)
+    experts.totals[0].learned += 1
+    answered[0] = True

@@ -92,6 +92,16 @@ class AbstainerTrace:
             np.cumsum(self.abstained, dtype=np.int64)[at],
         )
 
+    def first(self, rounds: int) -> "AbstainerTrace":
+        """The trace of the first rounds alone."""
+        return AbstainerTrace(
+            self.predictions[:rounds],
+            self.votes[:rounds],
+            self.labels[:rounds],
+            self.costs[:rounds],
+            self.expected_losses[:rounds],
+        )
+
     def __add__(self, other: "AbstainerTrace") -> "AbstainerTrace":
         join = np.concatenate
         return AbstainerTrace(
