@@ -1,0 +1,140 @@
+"""Several threads and one learner: many may look, one may teach, nobody gets a wrong number in silence."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+
+from gaptron import Abstainer, InUseError, Learner
+from tests.conftest import noisy_stream
+
+STREAM = noisy_stream(400, d=8, K=4)
+
+
+def taught(algorithm="advised-gaptron", feedback="bandit"):
+    learner = Learner(algorithm, n_classes=4, feedback=feedback, seed=0)
+    learner.play(STREAM.X, STREAM.y)
+    return learner
+
+
+def at_once(*jobs):
+    """Run the jobs in threads that start together; what each returned or raised."""
+    barrier, outcomes = threading.Barrier(len(jobs)), [None] * len(jobs)
+
+    def run(i):
+        barrier.wait()
+        try:
+            outcomes[i] = jobs[i]()
+        except Exception as error:
+            outcomes[i] = error
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(jobs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+@pytest.mark.parametrize(("algorithm", "feedback"), [("advised-gaptron", "bandit"), ("confidit", "bandit")])
+def test_many_threads_may_look_at_once(algorithm, feedback):
+    learner = taught(algorithm, feedback)
+    wanted = learner.distribution(STREAM.X)
+
+    def look():
+        return max(np.abs(learner.distribution(STREAM.X) - wanted).max() for _ in range(60))
+
+    assert at_once(look, look, look, look) == [0.0] * 4
+
+
+def test_two_threads_that_play_are_told_and_nothing_is_lost():
+    learner = taught("frugal-gaptron", "full")
+    X, y = np.tile(STREAM.X, (200, 1)), np.tile(STREAM.y, 200)
+    done = threading.Event()
+    entered = threading.Event()
+
+    def first():
+        learner.play(X, y, progress=lambda rounds: (entered.set(), done.wait(0.05)))
+        return "played"
+
+    def second():
+        entered.wait()
+        return learner.play(X, y)
+
+    before = learner.rounds
+    one, two = at_once(first, second)
+    assert one == "played" and isinstance(two, InUseError)
+    assert learner.rounds == learner.decided == before + len(y)
+
+
+def test_whoever_looks_learns_or_decides_while_another_teaches_is_told():
+    learner = taught("frugal-gaptron", "full")
+    X, y = np.tile(STREAM.X, (200, 1)), np.tile(STREAM.y, 200)
+    open_one = learner.decide(STREAM.X[0])
+    entered, leave = threading.Event(), threading.Event()
+
+    def teach():
+        learner.play(X, y, progress=lambda rounds: (entered.set(), leave.wait(5)))
+
+    def disturb():
+        entered.wait()
+        refused = 0
+        for call in (
+            lambda: learner.predict(STREAM.X),
+            lambda: learner.weights,
+            lambda: learner.decide(STREAM.X[0]),
+            lambda: learner.learn(open_one, label=0),
+            lambda: learner.grow(n_features=20),
+            lambda: learner.save("nowhere"),
+            lambda: copy.deepcopy(learner),
+        ):
+            with pytest.raises(InUseError):
+                call()
+            refused += 1
+        leave.set()
+        return refused
+
+    assert at_once(teach, disturb) == [None, 7]
+    learner.learn(open_one, label=0)
+
+
+def test_the_thread_that_plays_may_look_between_two_blocks_but_not_teach():
+    learner, seen = taught("frugal-gaptron", "full"), []
+
+    def between(rounds):
+        seen.append(learner.predict(STREAM.X[:3]).shape)
+        with pytest.raises(InUseError):
+            learner.decide(STREAM.X[0])
+
+    learner.play(STREAM.X, STREAM.y, progress=between)
+    assert seen == [(3,)]
+
+
+def test_after_an_error_the_learner_is_free_again():
+    learner = taught("frugal-gaptron", "full")
+
+    def fail(rounds):
+        raise RuntimeError("progress failed")
+
+    with pytest.raises(RuntimeError, match="progress failed"):
+        learner.play(STREAM.X, STREAM.y, progress=fail)
+    assert learner.predict(STREAM.X).shape == (400,)
+    learner.play(STREAM.X, STREAM.y)
+
+
+def test_two_threads_with_one_abstainer():
+    abstainer = Abstainer(3, cost=0.2, seed=0)
+    X, y = np.tile([[1.0, -1.0, 1.0]], (50_000, 1)), np.ones(50_000, dtype=np.int64)
+    entered = threading.Event()
+
+    def first():
+        abstainer.play(X, y, progress=lambda rounds: entered.set())
+
+    def second():
+        entered.wait()
+        return abstainer.play(X, y)
+
+    _, two = at_once(first, second)
+    assert isinstance(two, InUseError) or two.rounds == 50_000  # too late to meet the first
+    assert abstainer.rounds == abstainer.decided == (50_000 if isinstance(two, InUseError) else 100_000)
