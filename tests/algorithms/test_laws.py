@@ -17,8 +17,8 @@ from tests.conftest import KINDS, REPOSITORY, needs_compiler
 # Every kind of rows compiles four functions again. What reads rows is the same for all algorithms, and tests/kernels
 # tries it alone, so single precision is tried with two of them.
 PRECISIONS = {"gaptron": ("dense32", "csr32"), "frugal-gaptron": ("dense32",)}
-# Sparse rows: with these algorithms, one for each kind of state, all laws are quick ones. With the others those that
-# need the loop alone are, and those that compile single rounds and looking as well are slow.
+# Sparse rows: with these algorithms all laws are quick ones. With the others those that need the loop alone are, and
+# those that compile single rounds and looking as well are slow.
 SPARSE = {"advised-gaptron", "arow", "banditron", "gaptron", "perceptron"}
 LOOP_ALONE = {
     "playing_in_chunks_is_playing_in_one_call",
