@@ -1,21 +1,19 @@
 """Pages made from the sources at build time: one per algorithm, their table, the gallery, the reference, the changelog.
 
-The algorithm files and the gallery's examples are parsed, never run, so that building the pages needs no compiler. A
-new file in `algorithms/` or `gallery/` has its page without a change here.
+The sources are parsed, never run, so that building the pages needs no compiler. A new file in `algorithms/` or
+`gallery/` has its page without a change here.
 """
 
 import ast
-import importlib
 import inspect
 import re
-import sys
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 ALGORITHMS = ROOT / "src" / "gaptron" / "algorithms"
 GALLERY = ROOT / "docs" / "gallery"
+PUBLIC = ("gaptron", "gaptron.abstention", "gaptron.river", "gaptron.streams", "gaptron.logged")
 CARD_WORDS = {
     "paper": "Paper",
     "feedback": "Feedback",
@@ -306,118 +304,22 @@ def gallery_index(found: list[Example]) -> str:
 
 
 def public(module: str) -> list[str]:
-    """The public names of a module; none while it does not exist."""
-    _see_sources()
-    try:
-        return sorted(importlib.import_module(module).__all__)
-    except (ImportError, AttributeError):
-        return []
+    """The names in a module's `__all__`."""
+    path = ROOT / "src" / module.replace(".", "/")
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return sorted(ast.literal_eval(node.value))
+    raise ValueError(f"{source} has no __all__")
 
 
 def api_page() -> str:
-    """Every public name, with its signature and docstring."""
+    """Every public name; mkdocstrings puts its signature and docstring there."""
     parts = ["# Reference\n", "Made from the docstrings. Whatever is not on this page may change at any time.\n"]
-    for module in ("gaptron", "gaptron.abstention", "gaptron.river", "gaptron.streams", "gaptron.logged"):
-        found = public(module)
-        if found:
-            parts.append(f"## {module}\n")
-            parts += [_entry(module, name) for name in found]
-    parts += ["## The tree of errors\n", body(inspect.getdoc(importlib.import_module("gaptron.errors")) or "")]
-    return "\n".join(parts)
-
-
-def _entry(module: str, name: str) -> str:
-    thing = getattr(importlib.import_module(module), name)
-    parts = [f"### {name}\n"]
-    if inspect.isclass(thing):
-        parts += _class(name, thing)
-    elif callable(thing):
-        parts += [_code(f"{name}{_signature(thing)}"), body(inspect.getdoc(thing) or "")]
-    elif isinstance(thing, dict):
-        parts.append("A dictionary with the keys " + ", ".join(f"`{key}`" for key in thing) + ".\n")
-    else:
-        parts.append(f"`{name} = {thing!r}`\n")
-    return "\n".join(parts)
-
-
-def _class(name: str, kind: type) -> list[str]:
-    parts = []
-    fields = _class_fields(kind)
-    if not fields and not issubclass(kind, Exception):
-        parts.append(_code(f"{name}{_signature(kind)}"))
-    parts.append(body(inspect.getdoc(kind) or ""))
-    if issubclass(kind, Exception):
-        bases = ", ".join(base.__name__ for base in kind.__bases__)
-        return [*parts, f"Bases: {bases}.\n"]
-    if fields:
-        rows = [[f"`{field.name}`", f"`{field.kind}`", cell(field.meaning)] for field in fields]
-        wide = 3 if any(field.meaning for field in fields) else 2
-        parts.append(table(["field", "type", "meaning"][:wide], [row[:wide] for row in rows]))
-    properties, methods = [], []
-    own = {field.name for field in fields}
-    for member, value in vars(kind).items():
-        if member.startswith("_") or member in own:
-            continue
-        if isinstance(value, property):
-            properties.append([f"`{member}`", cell((inspect.getdoc(value) or "").split("\n\n")[0])])
-        elif isinstance(value, (classmethod, staticmethod)) or inspect.isfunction(getattr(value, "fn", value)):
-            function: Any = getattr(kind, member)
-            parts_of = f"{name}.{member}{_signature(function)}"
-            methods.append(f"#### {name}.{member}\n\n{_code(parts_of)}\n{body(inspect.getdoc(function) or '')}")
-    if properties:
-        parts.append(table(["property", "meaning"], properties))
-    return parts + methods
-
-
-def _class_fields(kind: type) -> list[Field]:
-    if not (is_dataclass(kind) or hasattr(kind, "_fields")):
-        return []
-    path = inspect.getsourcefile(kind)
-    source = Path(str(path)).read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
-            return fields_of(node, source.splitlines())
-    return []
-
-
-def _signature(thing: Any) -> str:
-    signature = inspect.signature(thing)
-    parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
-    shown: list[str] = []
-    for p in parameters:
-        text = str(p).replace("typing.", "").replace("collections.abc.", "").replace("numpy.", "np.")
-        text = re.sub(r"\bgaptron(?:\.\w+)+\.", "", text)
-        text = text.replace("Sequence[Any] | np.ndarray[tuple[Any, ...], np.dtype[Any]]", "Labels")
-        if p.kind is p.KEYWORD_ONLY and "*" not in shown and not any(s.startswith("*") for s in shown):
-            shown.append("*")
-        shown.append(text)
-    return "(" + ", ".join(shown) + ")"
-
-
-def _code(text: str) -> str:
-    if len(text) > 90:
-        head, _, rest = text.partition("(")
-        inside = _split(rest.removesuffix(")"))
-        text = head + "(\n" + "".join(f"    {part},\n" for part in inside) + ")"
-    return f"```text\n{text}\n```\n"
-
-
-def _split(text: str) -> list[str]:
-    """A signature's inside at its outermost commas."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter in "[({") - (letter in "])}")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
-
-
-def _see_sources() -> None:
-    source = str(ROOT / "src")
-    if source not in sys.path:
-        sys.path.insert(0, source)
+    for module in PUBLIC:
+        parts += [f"## {module}\n", *(f"::: {module}.{name}\n" for name in public(module))]
+    errors = "::: gaptron.errors\n    options:\n      members: false\n      show_root_heading: false\n"
+    return "\n".join([*parts, "## The tree of errors\n", errors])
 
 
 # --- errata -----------------------------------------------------------------------------------------------

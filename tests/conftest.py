@@ -113,15 +113,27 @@ def shared_data() -> Path:
     return folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` all tests of one algorithm run in one process, so that it is compiled once.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto` is every core this process may use, whether or not two of them share one piece of silicon."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    What needs all algorithms comes last, when they are.
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Most of the time goes into compiling, and what one process has compiled the others find on disk.
+
+    So the algorithms come first, all tests of one algorithm in one process (`--dist loadgroup`); the rest finds
+    them compiled. What needs all algorithms comes last.
     """
-    items.sort(key=lambda item: item.name == "test_compiled_equals_interpreted")
+    items.sort(key=lambda item: (item.name == "test_compiled_equals_interpreted", _algorithm(item) is None))
     for item in items:
-        case = getattr(item, "callspec", None) and item.callspec.params.get("case")
-        if case is not None and hasattr(case, "algorithm"):
-            item.add_marker(pytest.mark.xdist_group(NAMES[case.algorithm]))
-        elif item.path.parent.name == "algorithms":
-            item.add_marker(pytest.mark.xdist_group(item.path.stem.removeprefix("test_")))
+        if name := _algorithm(item):
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
+def _algorithm(item: pytest.Item) -> str | None:
+    """The file of the algorithm that a test is about, if it is about one."""
+    case = item.callspec.params.get("case") if hasattr(item, "callspec") else None
+    if case is not None and hasattr(case, "algorithm"):
+        return NAMES[case.algorithm]
+    return item.path.stem.removeprefix("test_") if item.path.parent.name == "algorithms" else None

@@ -49,8 +49,8 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_has_its_entry(module: ModuleType) -> None:
-    headings = set(re.findall(r"^### (\w+)$", MADE["api.md"], re.M))
-    assert not set(module.__all__) - headings
+    entries = set(re.findall(r"^::: ([\w.]+)$", MADE["api.md"], re.M))
+    assert not {f"{module.__name__}.{name}" for name in module.__all__} - entries
     for name in module.__all__:
         thing = getattr(module, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):

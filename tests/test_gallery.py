@@ -15,6 +15,7 @@ EXAMPLES = HOOKS.gallery()
 NUMBER = r"\d+\.?\d*"
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_it_prints_what_its_page_shows_and_draws(example, tmp_path, monkeypatch, capsys):

@@ -105,6 +105,7 @@ def test_other_kinds_of_numbers_are_the_same_advice():
         np.testing.assert_array_equal(trace.predictions, traces[0].predictions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_draws_do_not_touch_the_expectations(algorithm):
     runs = [Abstainer(4, algorithm, cost=0.3, seed=seed) for seed in range(300)]

@@ -151,6 +151,7 @@ def test_the_bandit_bound_holds_exactly_on_small_environments(adviser, K, T):
     assert tightest > 0.2  # the bound is not so far off that nothing could break it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adviser", ["none", "liar"])
 def test_the_bandit_bound_holds_in_the_mean(adviser):
     """24 seeds. U fixed before the draws has v = 0; U = 0, v = 1 is the advice itself."""
@@ -242,6 +243,7 @@ def test_the_bounds_known_before_the_run():
 # --- good and bad advice ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
 @pytest.mark.parametrize("K", [2, 10])
 def test_hard_labels_right_seven_times_in_ten_are_followed(K, feedback):

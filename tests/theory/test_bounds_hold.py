@@ -107,6 +107,7 @@ def mean_of_seeds(make, X, y, seeds=12):
     return float(np.mean([run.mistakes for run in runs])), float(np.mean([run.expected_mistakes for run in runs]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", ["separable", "noisy"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gaptron_bandit_in_the_mean(loss, stream):
@@ -128,6 +129,7 @@ def test_gaptron_bandit_in_the_mean(loss, stream):
     assert played <= bound.value and expected <= bound.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", ["separable", "noisy"])
 def test_gaptron_bandit_without_forced_exploration_in_the_mean(stream):
     X, y, K = STREAMS[stream](3000)
@@ -144,6 +146,7 @@ def test_gaptron_bandit_without_forced_exploration_in_the_mean(stream):
     assert max(played, expected) <= learner.bound(X, y).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", ["separable", "noisy"])
 def test_banditron_in_the_mean(stream):
     X, y, K = STREAMS[stream](4000, seed=1)

@@ -222,6 +222,7 @@ def test_every_step_of_the_bandit_proof_on_a_path(loss):
         assert certificate.cost(1.0) >= 1 / (2 * rounds[-1][0]) + certificate.level - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("make", [noisy_stream, separable_stream])
 def test_the_bandit_bound_holds_in_the_mean(make, loss):
@@ -291,6 +292,7 @@ ALPHA = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ALPHA)
 def test_the_level_is_at_most_alpha_times_the_step(row):
     """λ_t ≤ α ε‖x‖²/X²: random scores of many shapes, steps and lengths; ties; margins at each side of β."""

@@ -133,6 +133,7 @@ def test_an_adversary_that_goes_quiet_when_ahead_breaks_one_time_at_a_fixed_hori
         assert (np.mean(final) > OFTEN) == breaks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bold", [False, True])
 def test_skewed_coins_chosen_from_the_past_do_not_break_any_time(bold):
     """Rare large steps up (a small), or a different coin according to how far ahead the run is."""
@@ -150,6 +151,7 @@ def test_skewed_coins_chosen_from_the_past_do_not_break_any_time(bold):
     assert broken.mean() <= OFTEN
 
 
+@pytest.mark.slow
 def test_the_luck_of_a_real_run_stays_within_any_time():
     s = noisy_stream(600, K=4, seed=3, noise=0.3)
     broken = 0

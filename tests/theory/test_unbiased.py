@@ -76,6 +76,7 @@ def test_banditrons_update_is_the_perceptrons(rows):
     assert hits == {True, False}
 
 
+@pytest.mark.slow
 def test_the_loss_estimate_is_unbiased_too():
     """Expected mistakes under bandit feedback: Σ(1 - p(y)) has the mean of the mistakes."""
     X, y, K = random_stream(150, seed=15)
