@@ -26,7 +26,7 @@ FLAGS = {"error_model": "numpy", "nogil": True}
 REORDER = {"fastmath": {"reassoc", "nsz", "contract"}}
 
 
-COMPILED = ("types.py", "kernels/*.py", "algorithms/*.py", "abstention/*.py")
+COMPILED = ("types.py", "kernels/**/*.py", "algorithms/**/*.py", "abstention/*.py")
 
 
 def fingerprint(package: Path) -> str:
