@@ -361,7 +361,7 @@ def _open_decisions(
 
 @law
 def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any) -> None:
-    """By hand: score the row with the weights of now, put the probability of the draw in, learn; nothing is committed."""
+    """By hand: score the row with today's weights, put in the probability of the draw, learn. Nothing is committed."""
     s = case.stream(100)
     learner, decisions = _open_decisions(case, rows, s)
     state, file = copy.deepcopy(learner._core.state), case.file

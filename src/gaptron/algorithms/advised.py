@@ -90,7 +90,7 @@ SHEET = 6  # numbers on the sheet after the experts: X², ‖x‖², λ, ε, k°
 
 
 class Advised(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     scale: float  # σ > 0  the larger, the tighter the certificate and the more mistakes
     rule: int  # mistakes: ε shrinks by what the certificate cost against the advice; or certificate: by Λ alone
@@ -100,7 +100,7 @@ class Advised(NamedTuple):
 
 
 class AdvisedState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # side by side: -Σ ĝ of the certified learner, then the advisers' weights
     N: Matrix  # sums of squares, shared by the advisers that use AdaGrad

@@ -79,7 +79,7 @@ CHAINS, STEPS = 16, 2  # unless a caller says otherwise
 
 
 class Aggregating(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     nu: float  # ν > 0  spread of the prior in every coordinate
     chains: int  # C ≥ 1
@@ -92,7 +92,7 @@ class Aggregating(NamedTuple):
 
 
 class AggregatingState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Rules  # C chains, or the grid's points
     G: Rules  # ∇Φ at each

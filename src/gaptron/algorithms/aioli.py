@@ -48,7 +48,7 @@ LARGEST = 2**31  # bytes
 
 
 class Aioli(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     lam: float  # λ > 0 what A starts from
     reach: float  # C ≥ 0 largest |⟨u, x⟩| of the rules compared with
@@ -56,7 +56,7 @@ class Aioli(NamedTuple):
 
 
 class AioliState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     theta: Matrix  # A⁻¹b
     P: Matrix  # A⁻¹

@@ -56,7 +56,7 @@ DROP = UPDATES.index("drop")
 
 
 class Arow(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     matrix: int  # diagonal or full
     r0: float  # r₀ > 0  how slowly it grows sure of itself
@@ -64,7 +64,7 @@ class Arow(NamedTuple):
 
 
 class ArowState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix
     S: Matrix  # diagonal: like W; full: the K matrices Σ_k, d × d, below each other

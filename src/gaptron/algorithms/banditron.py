@@ -35,13 +35,13 @@ NOTES = ()
 
 
 class Banditron(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     gamma: float  # γ ∈ (0, ½] exploration
 
 
 class BanditronState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix
 

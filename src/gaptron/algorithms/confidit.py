@@ -64,7 +64,7 @@ TINY = 1e-280  # rows whose ‖x‖² is below this count as zero
 
 
 class Confidit(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     matrix: int  # diagonal or full
     alpha: float  # α ∈ (-1, 1]  of the model; 1: a wrong label always counts -1
@@ -72,7 +72,7 @@ class Confidit(NamedTuple):
 
 
 class ConfiditState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix
     S: Matrix  # A⁻¹. diagonal: like W; full: K matrices d × d, below each other

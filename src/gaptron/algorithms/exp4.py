@@ -58,7 +58,7 @@ FEW = 4  # dK up to which the experts are a grid
 
 
 class Exp4(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     experts: int  # N ≥ 2, or the most points of the grid
     eta: float  # η > 0; 0: √(ln N/(tK)) in round t
@@ -66,7 +66,7 @@ class Exp4(NamedTuple):
 
 
 class Exp4State(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: NDArray[np.float64]  # N experts
     L: Vector  # what each has cost, less the least

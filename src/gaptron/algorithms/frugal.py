@@ -65,7 +65,7 @@ LEVEL, STEP, EXPLORED, SOLVED = range(len(NOTES))
 
 
 class Frugal(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     loss: int  # logistic, hinge or smooth hinge
     scale: float  # σ > 0  bandit: the ‖U‖X that the step is balanced for
@@ -77,7 +77,7 @@ class Frugal(NamedTuple):
 
 
 class FrugalState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # -Σ ĝ, not yet times η
     total: Any  # square: X², level: Λ, step: ε of the next round, last: ε of the last

@@ -43,7 +43,7 @@ GAP = NOTES.index("gap")
 
 
 class Gappletron(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     loss: int  # logistic, hinge or smooth hinge
     steps: int  # adaptive or fixed
@@ -54,7 +54,7 @@ class Gappletron(NamedTuple):
 
 
 class GappletronState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # without the ball's scale
     ball: Any

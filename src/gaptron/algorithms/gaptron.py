@@ -50,7 +50,7 @@ GAP = NOTES.index("gap")
 
 
 class Gaptron(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     loss: int  # logistic, hinge or smooth hinge
     eta: float  # η > 0      step size
@@ -61,7 +61,7 @@ class Gaptron(NamedTuple):
 
 
 class GaptronState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # without the ball's scale
     ball: Any

@@ -67,7 +67,7 @@ CHAINS, STEPS = 16, 2  # unless a caller says otherwise
 
 
 class HingeLmc(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     eta: float  # η > 0      how sharply loss counts; 0: the paper's, once d is known
     mu: float  # μ ∈ (0, 1/K] least probability of a label
@@ -82,7 +82,7 @@ class HingeLmc(NamedTuple):
 
 
 class HingeLmcState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Rules  # C chains
     values: Vector  # the history of rows: its five arrays

@@ -54,7 +54,7 @@ NOTES = ()
 
 
 class Laplace(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     matrix: bool  # full (True) or diagonal: the whole precision matrix, or its diagonal?
     nu: float  # ν > 0 standard deviation of each weight before the first round
@@ -63,7 +63,7 @@ class Laplace(NamedTuple):
 
 
 class LaplaceState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # μ
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹

@@ -68,7 +68,7 @@ REFRESH = 100_000  # updates between two times that ‖W‖² is computed from t
 
 
 class Newtron(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     matrix: bool  # full (True) or diagonal: the whole matrix (Newtron), or its diagonal (PNewtron)?
     alpha: float  # α > 0  how sharp the softmax of the scores is
@@ -78,7 +78,7 @@ class Newtron(NamedTuple):
 
 
 class NewtronState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # diagonal: -A⁻¹b, before the ball; full: W itself
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹

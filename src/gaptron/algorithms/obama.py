@@ -80,7 +80,7 @@ CHAINS, STEPS = 16, 2  # unless a caller says otherwise
 
 
 class Obama(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     mu: float  # μ ∈ (0, 1] exploration; 0: √(KR/T), once d is known
     nu: float  # ν > 0  spread of the prior in every coordinate
@@ -94,7 +94,7 @@ class Obama(NamedTuple):
 
 
 class ObamaState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Rules  # C chains, or the grid's points
     G: Rules  # ∇Φ at each

@@ -52,7 +52,7 @@ NOTES = ()
 
 
 class Ons(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     matrix: bool  # full (True) or diagonal: the whole matrix, or its diagonal?
     beta: float  # β > 0 how much curvature is trusted; the step is A⁻¹g/β
@@ -62,7 +62,7 @@ class Ons(NamedTuple):
 
 
 class OnsState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹

@@ -38,13 +38,13 @@ NOTES = ()
 
 
 class Perceptron(NamedTuple):
-    """What you may turn. There is no step size: the scale of the weights does not matter."""
+    """The settings. There is no step size: the scale of the weights does not matter."""
 
     update: int  # who pays for a mistake: worst, uniform or proportional
 
 
 class PerceptronState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix
 

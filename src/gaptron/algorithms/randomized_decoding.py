@@ -50,7 +50,7 @@ SPREAD = 12.5  # κ²: steps B/√(2Σ) in a ball of radius B have regret (5/√
 
 
 class RandomizedDecoding(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     eta: float  # η > 0      full information: step size
     gamma: float  # γ ∈ [0, 1] bandit: share of uniform exploration (the paper's q)
@@ -59,7 +59,7 @@ class RandomizedDecoding(NamedTuple):
 
 
 class RandomizedDecodingState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # without the ball's scale
     ball: Any

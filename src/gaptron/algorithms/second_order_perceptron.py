@@ -46,14 +46,14 @@ NOTES = ()
 
 
 class SecondOrderPerceptron(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     matrix: int  # diagonal or full
     a: float  # a > 0  what A starts with: the larger, the more like the Perceptron
 
 
 class SecondOrderPerceptronState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # full: the weights; diagonal: θ
     A: Matrix  # full: A⁻¹, dK × dK; diagonal: A, 1 × d

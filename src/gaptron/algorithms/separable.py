@@ -26,11 +26,11 @@ import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.dice import Dice, new_dice, shake, uniform
+from gaptron.kernels.jit import REORDER, by_rows, jit
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, mix_uniform, point
-from gaptron.kernels.supports import compare, keep, rational
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector, named
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 CARD = Card(
     paper="Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei & Zhang 2019, Algorithm 1",
@@ -39,6 +39,7 @@ CARD = Card(
     time="O(dK)",
     memory="dK",
     regret_full="",
+    variants={"kernel": Variant({"kernel": True, "support": 40}, traits=frozenset({"mixture"}))},
     regret_bandit="(K-1)⌊4X²/g²⌋ mistakes at margin g",
 )
 NOTES = ()
@@ -46,7 +47,7 @@ LARGEST = 2 << 30  # bytes the rows kept may take
 
 
 class Separable(NamedTuple):
-    """What you may turn. There is no step size: the scale of the weights does not matter."""
+    """The settings. There is no step size: the scale of the weights does not matter."""
 
     kernel: bool  # the version for weakly separable rows?
     support: int  # kernel: most rows kept
@@ -54,7 +55,7 @@ class Separable(NamedTuple):
 
 
 class SeparableState(NamedTuple):
-    """What it remembers: W, or with the kernel the rows S and what each says for every label."""
+    """What is learned: W, or with the kernel the rows S and what each says for every label."""
 
     W: Matrix
     S: Matrix
@@ -89,6 +90,12 @@ def weights(state: SeparableState, sparse: bool) -> Matrix:
     if state.A.shape[0] == 0:
         return by_label(state.W, sparse)
     return np.asarray(state.size[0].half_scale * (state.A.T @ by_label(state.S, sparse)))
+
+
+def check_state(settings: Separable, problem: Problem, state: SeparableState) -> None:
+    """No more rows are kept than there is room for."""
+    if not 0 <= state.size[0].rows <= len(state.A):
+        raise ValueError("more rows are kept than there is room for")
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -146,6 +153,57 @@ def bound(problem: Problem, settings: Separable, comparator: Comparator) -> floa
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
+
+
+# Rows kept for later, the support of the kernel's rule, lie as weights do, with one "label" per row kept.
+
+
+def _keep_dense(S: Matrix, x: Any, j: int) -> None:
+    for i in range(S.shape[1]):
+        S[j, i] = x[i]
+
+
+def _keep_sparse(S: Matrix, x: Any, j: int) -> None:
+    for i in range(S.shape[0]):
+        S[i, j] = 0.0
+    for i in range(x.indices.shape[0]):
+        S[x.indices[i], j] += x.values[i]
+
+
+keep = by_rows(_keep_dense, _keep_sparse)
+keep.__doc__ = "S_j ← x, over whatever row was there. O(d)."
+
+
+def _compare_dense(S: Matrix, x: Any, n: int, out: Vector) -> None:
+    for j in range(n):
+        s = 0.0
+        for i in range(S.shape[1]):
+            s += S[j, i] * x[i]
+        out[j] = s
+
+
+def _compare_sparse(S: Matrix, x: Any, n: int, out: Vector) -> None:
+    for j in range(n):
+        out[j] = 0.0
+    for i in range(x.indices.shape[0]):
+        w = S[x.indices[i]]
+        v = x.values[i]
+        for j in range(n):
+            out[j] += w[j] * v
+
+
+compare = by_rows(_compare_dense, _compare_sparse, **REORDER)
+compare.__doc__ = "out_j = ⟨S_j, x⟩ for the first n rows kept. O(nnz·n)."
+
+
+@jit
+def rational(inner: Vector, n: int, scale: float) -> None:
+    """⟨x, x'⟩ → 1/(1 - ⟨x, x'⟩·scale/2), in place; rows are promised to have ⟨x, x'⟩·scale ≤ 1.
+
+    A row longer than promised (one may look at any) is held to the promise, so that the kernel stays at most 2.
+    """
+    for j in range(n):
+        inner[j] = 1.0 / (1.0 - min(inner[j] * scale, 1.0) / 2.0)
 
 
 def decide(s: Separable, state: SeparableState, x: Row, rd: Round, work: SeparableScratch, u: float) -> int:

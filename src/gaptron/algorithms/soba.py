@@ -60,7 +60,7 @@ NOTES = ()
 
 
 class Soba(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     matrix: int  # diagonal or full
     gamma: float  # γ ∈ (0, 1]  exploration
@@ -68,7 +68,7 @@ class Soba(NamedTuple):
 
 
 class SobaState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix
     S: Matrix  # A⁻¹. diagonal: like W; full: dK × dK

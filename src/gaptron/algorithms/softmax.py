@@ -57,7 +57,7 @@ SELF = 0.40727
 
 
 class Softmax(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     step: int  # fixed, decaying, adaptive or adagrad
     eta: float  # η > 0 step size, before it shrinks
@@ -67,7 +67,7 @@ class Softmax(NamedTuple):
 
 
 class SoftmaxState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix  # without the ball's scale
     N: Matrix  # adagrad: sum of squared gradients, entry by entry

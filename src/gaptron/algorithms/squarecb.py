@@ -52,7 +52,7 @@ FIRST_ORDER = WEIGHTINGS.index("first-order")
 
 
 class SquareCB(NamedTuple):
-    """What you may turn."""
+    """The settings."""
 
     oracle: int  # squared, logistic (one against all) or softmax (likelihood of the feedback)
     steps: int  # constant or adagrad
@@ -63,7 +63,7 @@ class SquareCB(NamedTuple):
 
 
 class SquareCBState(NamedTuple):
-    """What it remembers."""
+    """What is learned."""
 
     W: Matrix
     N: Matrix  # AdaGrad's sums of squares, if there are any
