@@ -423,10 +423,10 @@ def test_one_sparse_row_and_one_dense_matrix_row():
 
 def test_blocks_do_not_show(monkeypatch):
     whole, blocks = make(), make()
-    monkeypatch.setattr("gaptron.learner.BLOCK", 80)
+    monkeypatch.setattr("gaptron.core.MOST", 80)
     one = whole.play(X, Y)
-    monkeypatch.setattr("gaptron.learner.BLOCK", 7)
-    monkeypatch.setattr("gaptron.learner.DENSE_BLOCK", 18)
+    monkeypatch.setattr("gaptron.core.MOST", 7)
+    monkeypatch.setattr("gaptron.core.DENSE_BLOCK", 18)
     calls = []
     two = blocks.play(X, Y, progress=calls.append)
     np.testing.assert_array_equal(one.codes, two.codes)
@@ -545,11 +545,16 @@ def test_no_seed_is_a_fresh_one():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda seed: gaptron.Learner(n_classes=2, seed=seed), lambda seed: gaptron.Abstainer(2, seed=seed)]
+    "make, draw",
+    [
+        (lambda seed: gaptron.Learner(n_classes=2, seed=seed), lambda learner: learner._core.rng.random()),
+        (lambda seed: gaptron.Abstainer(2, seed=seed), lambda abstainer: abstainer._rng.random()),
+    ],
+    ids=["learner", "abstainer"],
 )
-def test_data_made_with_the_same_seed_do_not_foresee_the_draws(make):
-    assert make(0)._core.rng.random() != np.random.default_rng(0).random()
-    assert make(0)._core.rng.random() == make(np.int64(0))._rng.random() != make(1)._core.rng.random()
+def test_data_made_with_the_same_seed_do_not_foresee_the_draws(make, draw):
+    assert draw(make(0)) != np.random.default_rng(0).random()
+    assert draw(make(0)) == draw(make(np.int64(0))) != draw(make(1))
     for bad in (-1, 1.5, "a", True, [1]):
         with pytest.raises(SettingError, match="seed="):
             make(bad)
