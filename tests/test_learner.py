@@ -1,5 +1,6 @@
 """The Learner at its front door: what it takes, what it refuses, and that a refusal changes nothing."""
 
+import copy
 import math
 
 import numpy as np
@@ -215,6 +216,34 @@ def test_a_decision_keeps_its_own_copy_of_the_row():
     decision, same = learner.decide(x), twin.decide(X[40])
     x[:] = 1e9
     learner.learn(decision, label=1), twin.learn(same, label=1)
+    np.testing.assert_array_equal(learner.weights, twin.weights)
+
+
+@pytest.mark.parametrize("late", [0, 3, 20])
+def test_a_late_answer_teaches_as_if_the_row_were_seen_today(late):
+    """With full information it cannot be told from a decision made just before its answer."""
+    learner, twin = started(), started()
+    decision = learner.decide(X[40])
+    for x, label in zip(X[41 : 41 + late], Y[41 : 41 + late]):
+        for one in (learner, twin):
+            one.learn(one.decide(x), label=label)
+    drawn, before = decision.distribution, (decision.label, decision.probability)
+    learner.learn(decision, label=1)
+    twin.learn(twin.decide(X[40]), label=1)
+    np.testing.assert_array_equal(learner.weights, twin.weights)
+    assert (decision.label, decision.probability) == before
+    np.testing.assert_array_equal(decision.distribution, drawn)  # stays what it was drawn from
+
+
+def test_a_late_answer_about_a_guess_is_weighed_by_the_chance_it_had():
+    """Bandit: today's scores, but the probability of the draw; the answer to a wrong guess teaches nothing here."""
+    learner = started(feedback="bandit", eta=3.0, gamma=0.1)
+    decision = learner.decide(X[40])
+    learner.play(X[41:60], Y[41:60])
+    assert learner.distribution(X[40:41])[0, decision.label] != decision.probability
+    twin = copy.deepcopy(learner)
+    twin.learn_logged(X[40], decision.label, decision.probability, correct=True)
+    learner.learn(decision, correct=True)
     np.testing.assert_array_equal(learner.weights, twin.weights)
 
 

@@ -368,7 +368,7 @@ HOSTILE = {
     "a draw beyond one": change("pending", "drawn_with", to=np.ones_like),
     "advice below zero": change("pending", "advice", to=lambda a: a - 1.0),
     "a row too few": change("pending", "rows", "indptr", to=lambda at: at[:2].copy()),
-    "rows that end beyond their numbers": change("pending", "rows", "indptr", to=lambda at: at + [0, 0, 1]),
+    "rows that end beyond their numbers": change("pending", "rows", "indptr", to=lambda at: at + np.array([0, 0, 1])),
     "rows that go back": change("pending", "rows", "indptr", to=lambda at: at[[0, 2, 1]]),
     "a column that is not": change("pending", "rows", "indices", to=lambda at: np.where(at == at.max(), 6, at)),
     "a negative column": change("pending", "rows", "indices", to=lambda at: at - 1),

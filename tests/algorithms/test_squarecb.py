@@ -268,8 +268,7 @@ def test_first_order_weighting_explores_less_than_the_plain_one():
     s = noisy_stream(T=400, K=3)
     plain, fast = learner(oracle="softmax"), learner(oracle="softmax", weighting="first-order")
     plain.play(s.X, s.y)
-    fast._core.state = plain._core.state
-    fast._settings, fast._problem = fast.settings, plain.problem
+    fast._core.state, fast._core.problem = plain._core.state, plain.problem
     assert (fast.distribution(s.X).max(axis=1) >= plain.distribution(s.X).max(axis=1) - 1e-12).all()
 
 
