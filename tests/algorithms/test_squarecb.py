@@ -13,8 +13,7 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import oracles
 from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, SparseRow
-from tests.algorithms.laws import LAWS, Case
-from tests.conftest import INTERPRETED, KINDS, noisy_stream, random_stream
+from tests.conftest import INTERPRETED, noisy_stream, random_stream
 
 ORACLES = ("squared", "logistic", "softmax")
 
@@ -234,16 +233,6 @@ def test_there_is_no_bound_and_the_reason_is_said():
 def test_refusals(wanted, word):
     with pytest.raises(SettingError, match=word):
         learner(**wanted)
-
-
-# AdaGrad has a step per feature, and its steps depend on the order of the answers.
-NOT_FOR_ADAGRAD = {"rotating_features_changes_nothing", "answers_in_another_order_add_up_to_the_same"}
-
-
-@pytest.mark.parametrize("rows", [KINDS["dense64"], KINDS["csr"]], ids=["dense64", "csr"])
-@pytest.mark.parametrize("law", [law for name, law in LAWS.items() if name not in NOT_FOR_ADAGRAD])
-def test_adagrad_keeps_the_laws(law, rows):
-    law(Case("squarecb", "logistic", "bandit", "adagrad", {"oracle": "softmax", "steps": "adagrad"}), rows)
 
 
 @pytest.mark.parametrize("oracle", ORACLES)
