@@ -236,13 +236,14 @@ def test_a_late_answer_teaches_as_if_the_row_were_seen_today(late):
 
 
 def test_a_late_answer_about_a_guess_is_weighed_by_the_chance_it_had():
-    """Bandit: today's scores, but the probability of the draw; the answer to a wrong guess teaches nothing here."""
-    learner = started(feedback="bandit", eta=3.0, gamma=0.1)
-    decision = learner.decide(X[40])
-    learner.play(X[41:60], Y[41:60])
-    assert learner.distribution(X[40:41])[0, decision.label] != decision.probability
+    """Bandit: today's scores, but the probability of the draw."""
+    learner = started(algorithm="banditron", feedback="bandit", gamma=0.3)
+    waiting = [learner.decide(x) for x in X[40:60]]
+    learner.play(X[60:], Y[60:])
+    chances = learner.distribution(X[40:60])
+    at, decision = next((t, d) for t, d in enumerate(waiting) if abs(chances[t, d.label] - d.probability) > 0.01)
     twin = copy.deepcopy(learner)
-    twin.learn_logged(X[40], decision.label, decision.probability, correct=True)
+    twin.learn_logged(X[40 + at], decision.label, decision.probability, correct=True)
     learner.learn(decision, correct=True)
     np.testing.assert_array_equal(learner.weights, twin.weights)
 

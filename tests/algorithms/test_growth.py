@@ -128,8 +128,10 @@ def filled(labels, features, sparse, joint, grows, fill=True):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("joint", ["label", "rows", "blocks"])
-@pytest.mark.parametrize("grows", ["labels", "features"])
+@pytest.mark.parametrize(
+    "joint, grows",
+    [("label", "labels"), ("label", "features"), ("rows", "labels"), ("rows", "features"), ("blocks", "labels")],
+)
 def test_every_number_goes_to_its_place(joint, sparse, grows):
     old = filled([1, 3], [0, 1, 2], sparse, joint, grows)
     labels, features = ([1, 2, 3], [0, 1, 2]) if grows == "labels" else ([1, 3], [0, 1, 2, 3, 4])
