@@ -11,7 +11,7 @@ from gaptron.errors import SettingError
 from gaptron.types import Card
 
 FOLDER = Path(algorithms.__file__).parent
-CONTRACT = ("init", "memo", "weights", "recommend", "theorem", "bound", "decide", "learn")
+CONTRACT = ("init", "scratch", "weights", "recommend", "theorem", "bound", "decide", "learn")
 
 
 def test_names_are_the_files_of_the_folder():

@@ -1,5 +1,6 @@
 """The Learner at its front door: what it takes, what it refuses, and that a refusal changes nothing."""
 
+import copy
 import math
 
 import numpy as np
@@ -218,6 +219,35 @@ def test_a_decision_keeps_its_own_copy_of_the_row():
     np.testing.assert_array_equal(learner.weights, twin.weights)
 
 
+@pytest.mark.parametrize("late", [0, 3, 20])
+def test_a_late_answer_teaches_as_if_the_row_were_seen_today(late):
+    """With full information it cannot be told from a decision made just before its answer."""
+    learner, twin = started(), started()
+    decision = learner.decide(X[40])
+    for x, label in zip(X[41 : 41 + late], Y[41 : 41 + late]):
+        for one in (learner, twin):
+            one.learn(one.decide(x), label=label)
+    drawn, before = decision.distribution, (decision.label, decision.probability)
+    learner.learn(decision, label=1)
+    twin.learn(twin.decide(X[40]), label=1)
+    np.testing.assert_array_equal(learner.weights, twin.weights)
+    assert (decision.label, decision.probability) == before
+    np.testing.assert_array_equal(decision.distribution, drawn)  # stays what it was drawn from
+
+
+def test_a_late_answer_about_a_guess_is_weighed_by_the_chance_it_had():
+    """Bandit: today's scores, but the probability of the draw."""
+    learner = started(algorithm="banditron", feedback="bandit", gamma=0.3)
+    waiting = [learner.decide(x) for x in X[40:60]]
+    learner.play(X[60:], Y[60:])
+    chances = learner.distribution(X[40:60])
+    at, decision = next((t, d) for t, d in enumerate(waiting) if abs(chances[t, d.label] - d.probability) > 0.01)
+    twin = copy.deepcopy(learner)
+    twin.learn_logged(X[40 + at], decision.label, decision.probability, correct=True)
+    learner.learn(decision, correct=True)
+    np.testing.assert_array_equal(learner.weights, twin.weights)
+
+
 # --- construction -----------------------------------------------------------------------------------------------
 
 
@@ -423,10 +453,10 @@ def test_one_sparse_row_and_one_dense_matrix_row():
 
 def test_blocks_do_not_show(monkeypatch):
     whole, blocks = make(), make()
-    monkeypatch.setattr("gaptron.learner.BLOCK", 80)
+    monkeypatch.setattr("gaptron.core.MOST", 80)
     one = whole.play(X, Y)
-    monkeypatch.setattr("gaptron.learner.BLOCK", 7)
-    monkeypatch.setattr("gaptron.learner.DENSE_BLOCK", 18)
+    monkeypatch.setattr("gaptron.core.MOST", 7)
+    monkeypatch.setattr("gaptron.core.DENSE_BLOCK", 18)
     calls = []
     two = blocks.play(X, Y, progress=calls.append)
     np.testing.assert_array_equal(one.codes, two.codes)
@@ -545,11 +575,16 @@ def test_no_seed_is_a_fresh_one():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda seed: gaptron.Learner(n_classes=2, seed=seed), lambda seed: gaptron.Abstainer(2, seed=seed)]
+    "make, draw",
+    [
+        (lambda seed: gaptron.Learner(n_classes=2, seed=seed), lambda learner: learner._core.rng.random()),
+        (lambda seed: gaptron.Abstainer(2, seed=seed), lambda abstainer: abstainer._rng.random()),
+    ],
+    ids=["learner", "abstainer"],
 )
-def test_data_made_with_the_same_seed_do_not_foresee_the_draws(make):
-    assert make(0)._core.rng.random() != np.random.default_rng(0).random()
-    assert make(0)._core.rng.random() == make(np.int64(0))._rng.random() != make(1)._core.rng.random()
+def test_data_made_with_the_same_seed_do_not_foresee_the_draws(make, draw):
+    assert draw(make(0)) != np.random.default_rng(0).random()
+    assert draw(make(0)) == draw(make(np.int64(0))) != draw(make(1))
     for bad in (-1, 1.5, "a", True, [1]):
         with pytest.raises(SettingError, match="seed="):
             make(bad)

@@ -14,10 +14,9 @@ import pytest
 
 import gaptron
 from gaptron import Learner, model_file
+from gaptron.core import _direct, compiled_loop
+from gaptron.decision import FIRST_SWEEP
 from gaptron.errors import DecisionError, ModelFileError
-from gaptron.learner import _direct, _loop
-from gaptron.logged import record, teach
-from gaptron.pending import FIRST_SWEEP
 from tests.conftest import needs_compiler, portrait, random_stream
 from tests.models.record import FILE, FOLDER, KEPT
 from tests.models.record import portrait as account
@@ -95,20 +94,34 @@ def test_a_delay_ends_the_bound_after_loading_too(again):
         _ = again(learner).certificate
 
 
-def test_settings_named_by_the_user_keep_their_exact_types(again):
+def test_settings_named_by_the_user_keep_their_exact_values(again):
     learner = make("gaptron", eta=np.float32(0.1), gamma=np.float64(0.25), beta=None)
     learner.play(X[:40], Y[:40])
     other = again(learner)
-    assert repr(other._given) == repr(learner._given) and repr(other.settings) == repr(learner.settings)
+    assert other._core.given == learner._core.given and repr(other.settings) == repr(learner.settings)
+
+
+def test_a_learner_that_remembers_its_decisions_before_the_first_of_them(again):
+    other = again(make(delay=2))
+    assert portrait(other) == portrait(make(delay=2)) and other.pending == {}
 
 
 def test_nothing_a_learner_holds_is_left_out():
-    """A new attribute belongs into the file, or into this list with a reason."""
-    derived = {"_file", "_shown", "_decide_once", "_learn_once", "_classes", "_problem", "_rng", "_open"}
-    stored = {f"_{name}" for name in started().__getstate__()} | {"algorithm", "_promised"}
-    assert set(vars(started())) - derived <= stored
+    """A new attribute belongs into the file, or into one of these lists with a reason."""
+    learner = started()
+    tree = learner.__getstate__()
+    # By other names in the file (classes, norm_promised, pending), or of one call alone.
+    elsewhere = {"_core", "_classes", "_promised", "_open", "_use", "_interrupted"}
+    assert {name.removeprefix("_") for name in set(vars(learner)) - elsewhere} <= set(tree)
+    # The problem and the algorithm's name are the learner's part of the file; all else is made anew from the settings.
+    made_anew = {"algorithm", "file", "problem", "round", "scratch", "fresh", "_shown"}
+    compiled = {"_decide_once", "_commit_once", "_learn_once"}
+    assert {"generator" if name == "rng" else name for name in set(vars(learner._core)) - made_anew - compiled} <= set(
+        tree["core"]
+    )
+    # The label is known by its code, its probability by what it was drawn from; owner and answer by its being pending.
     assert set(gaptron.Decision.__dataclass_fields__) == {
-        "label", "probability", "round", "_code", "_x", "_sheet", "_owner",
+        "label", "probability", "round", "_code", "_x", "_p", "_u", "_advice", "_kept", "_answered", "_owner",
     }  # fmt: skip
 
 
@@ -237,8 +250,10 @@ def test_a_round_is_called_as_compiled():
     """The short way past the dispatcher, which costs more than the round."""
     learner = started()
     learner.learn(learner.decide(X[40]), label=0)
-    assert learner._decide_once is not _loop().decide_once and learner._learn_once is not _loop().learn_once
-    verb = _loop().sqnorms
+    core, loop = learner._core, compiled_loop()
+    assert core._decide_once is not loop.decide_once and core._learn_once is not loop.learn_once
+    assert core._commit_once is not loop.commit_once
+    verb = loop.sqnorms
     out = np.empty(80)
     _direct(verb, X, out)(X, out)
     np.testing.assert_allclose(out, (X**2).sum(axis=1))
@@ -300,78 +315,127 @@ HOSTILE = {
     "no features": change("n_features", to=0),
     "unknown feedback": change("feedback", to="none"),
     "a graph": change("feedback", to=np.ones((4, 4), dtype=bool)),
-    "a negative norm": change("norm", to=-1.0),
-    "an endless norm": change("norm", to=math.inf),
-    "a norm in words": change("norm", to="long"),
-    "an unknown setting": change("given", to={"speed": 1.0}),
-    "a parameter as setting": change("given", to={"classes": [1, 2]}),
-    "settings of another kind": change("settings", to={"gamma": 0.1}),
-    "a setting of another type": change("settings", "delay", to=0.5),
-    "a setting that is a tree": change("settings", "scale", to=[1.0]),
-    "no settings but a state": change("settings", to=None),
-    "sparse": change("sparse", to=True),
-    "state as a list": change("state", to=[1.0]),
-    "a field less": lambda tree: tree["state"].pop("r"),
-    "a field more": lambda tree: tree["state"].update(more=1),
-    "weights of another shape": change("state", "W", to=lambda W: W.T.copy()),
-    "weights of another type": change("state", "W", to=lambda W: W.astype(np.float32)),
-    "weights as a number": change("state", "W", to=0.0),
-    "another generator": change("generator", "bit_generator", to="MT19937"),
-    "a generator without state": change("generator", "state", to={}),
-    "a generator with words": change("generator", "state", "inc", to="1"),
-    "a generator beyond its bits": change("generator", "state", "state", to=-1),
-    "a negative count": change("decided", to=-1),
+    "a negative norm": change("core", "norm", to=-1.0),
+    "an endless norm": change("core", "norm", to=math.inf),
+    "a norm in words": change("core", "norm", to="long"),
+    "an unknown setting": change("core", "given", to={"speed": 1.0}),
+    "a parameter as setting": change("core", "given", to={"classes": [1, 2]}),
+    "a setting that was not given": change("core", "settings", "scale", to=2.0),
+    "a given setting that is not used": change("core", "given", to={"scale": 2.0}),
+    "settings of another kind": change("core", "settings", to={"gamma": 0.1}),
+    "a setting of another type": change("core", "settings", "delay", to=0.5),
+    "a setting that is a tree": change("core", "settings", "scale", to=[1.0]),
+    "no settings but a state": change("core", "settings", to=None),
+    "sparse": change("core", "sparse", to=True),
+    "state as a list": change("core", "state", to=[1.0]),
+    "a field less": lambda tree: tree["core"]["state"].pop("total"),
+    "a field more": lambda tree: tree["core"]["state"].update(more=1),
+    "a number less": lambda tree: tree["core"]["state"]["total"].pop("level"),
+    "a number more": lambda tree: tree["core"]["state"]["total"].update(more=1.0),
+    "a number in words": change("core", "state", "total", "level", to="0.5"),
+    "a number that is none": change("core", "state", "total", "level", to=math.nan),
+    "an endless number": change("core", "state", "total", "square", to=math.inf),
+    "weights of another shape": change("core", "state", "W", to=lambda W: W.T.copy()),
+    "weights of another type": change("core", "state", "W", to=lambda W: W.astype(np.float32)),
+    "weights as a number": change("core", "state", "W", to=0.0),
+    "weights that are none": lambda tree: tree["core"]["state"]["W"].__setitem__((0, 0), math.nan),
+    "endless weights": lambda tree: tree["core"]["state"]["W"].__setitem__((0, 0), -math.inf),
+    "another generator": change("core", "generator", "bit_generator", to="MT19937"),
+    "a generator without state": change("core", "generator", "state", to={}),
+    "a generator with words": change("core", "generator", "state", "inc", to="1"),
+    "a generator beyond its bits": change("core", "generator", "state", "state", to=-1),
+    "a negative count": change("core", "count", "decided", to=-1),
+    "a count with a fraction": change("core", "count", "decided", to=41.0),
+    "a count beyond its bits": change("core", "count", "decided", to=2**63),
     "a count that is a flag": change("late", to=True),
-    "more learned than decided": change("learned", to=10**6),
+    "more learned than decided": change("core", "count", "learned", to=10**6),
+    "no count": change("core", "count", to=None),
     "an endless row": change("longest", to="long"),
     "pending as a number": change("pending", to=3),
-    "a round that was not": change("pending", 0, "round", to=99),
-    "round zero": change("pending", 0, "round", to=0),
-    "a round twice": change("pending", 1, "round", to=41),
-    "a label that is not": change("pending", 0, "code", to=4),
-    "a negative label": change("pending", 0, "code", to=-1),
-    "a short row": change("pending", 0, "row", to=lambda x: x[:3]),
-    "a row with holes": change("pending", 0, "row", to=lambda x: {"indices": np.arange(6), "values": x}),
-    "a short sheet": change("pending", 0, "sheet", "p", to=lambda p: p[:2]),
-    "no sheet": change("pending", 0, "sheet", to=None),
+    "pending without rows": lambda tree: tree["pending"].pop("rows"),
+    "rounds as a number": change("pending", "round", to=41),
+    "rounds with a fraction": change("pending", "round", to=np.array([41.0, 42.0])),
+    "a round that was not": change("pending", "round", to=np.array([41, 99])),
+    "round zero": change("pending", "round", to=np.array([0, 41])),
+    "a round twice": change("pending", "round", to=np.array([41, 41])),
+    "a label that is not": change("pending", "code", to=np.array([0, 4])),
+    "a negative label": change("pending", "code", to=np.array([-1, 0])),
+    "a label too few": change("pending", "code", to=np.array([0])),
+    "a label drawn with no chance": change("pending", "drawn_from", to=np.zeros_like),
+    "a chance above one": change("pending", "drawn_from", to=lambda P: P + 1.0),
+    "a chance that is none": change("pending", "drawn_from", to=lambda P: P * math.nan),
+    "a chance too few": change("pending", "drawn_from", to=lambda P: P[:, :3].copy()),
+    "a draw beyond one": change("pending", "drawn_with", to=np.ones_like),
+    "advice below zero": change("pending", "advice", to=lambda a: a - 1.0),
+    "a row too few": change("pending", "rows", "indptr", to=lambda at: at[:2].copy()),
+    "rows that end beyond their numbers": change("pending", "rows", "indptr", to=lambda at: at + np.array([0, 0, 1])),
+    "rows that go back": change("pending", "rows", "indptr", to=lambda at: at[[0, 2, 1]]),
+    "a column that is not": change("pending", "rows", "indices", to=lambda at: np.where(at == at.max(), 6, at)),
+    "a negative column": change("pending", "rows", "indices", to=lambda at: at - 1),
+    "columns of another type": change("pending", "rows", "indices", to=lambda at: at.astype(np.float64)),
+    "a row that is no number": change("pending", "rows", "values", to=lambda x: x * math.nan),
+    "a sheet nobody needs": change("pending", "kept", to=[{}, {}]),
 }
+
+
+def harmed(learner, path, harm):
+    """A file with a right checksum and a wrong content."""
+    learner.save(path)
+    tree = model_file.read(path)
+    harm(tree)
+    model_file.write(path, tree)
+    return path
 
 
 @pytest.mark.parametrize("harm", HOSTILE.values(), ids=list(HOSTILE))
 def test_a_file_with_a_right_checksum_and_a_wrong_content(harm, tmp_path):
     learner = started()
     _waiting = [learner.decide(X[40]), learner.decide(X[41])]
-    learner.save(tmp_path / "model")
-    tree = model_file.read(tmp_path / "model")
-    harm(tree)
-    model_file.write(tmp_path / "model", tree)
     with pytest.raises(ModelFileError, match="it holds no learner of this version"):
-        Learner.load(tmp_path / "model")
+        Learner.load(harmed(learner, tmp_path / "model", harm))
+
+
+KEPT_BADLY = {
+    "as a number": change("pending", "kept", to=2),
+    "one too few": lambda tree: tree["pending"]["kept"].pop(),
+    "nothing": change("pending", "kept", 0, to=None),
+    "no scratch": lambda tree: tree["pending"]["kept"][0].pop("work"),
+    "too short": change("pending", "kept", 0, "round", "p", to=lambda p: p[:2].copy()),
+    "no number": change("pending", "kept", 0, "work", "p", to=lambda p: p * math.nan),
+    "an endless number": change("pending", "kept", 1, "work", "kept", "step", to=math.inf),
+}
+
+
+@pytest.mark.parametrize("harm", KEPT_BADLY.values(), ids=list(KEPT_BADLY))
+def test_a_decision_whose_own_scores_are_damaged(harm, tmp_path):
+    learner = started(delay=2)
+    _waiting = [learner.decide(X[40]), learner.decide(X[41])]
+    with pytest.raises(ModelFileError, match="it holds no learner of this version"):
+        Learner.load(harmed(learner, tmp_path / "model", harm))
 
 
 @pytest.mark.parametrize(
-    "harm",
+    ("harm", "message"),
     [
-        lambda state: state["span"].__setitem__(0, 10**6),
-        lambda state: state["span"].__setitem__(1, -1),
-        lambda state: state["span"].__setitem__(2, len(state["values"]) + 1),
-        lambda state: state["place"].__setitem__((0, 1), 10**9),
-        lambda state: state["place"].__setitem__((0, 0), -1),
-        lambda state: state["place"].__setitem__((0, 1), 3),
-        lambda state: state["y"].__setitem__(0, K),
+        (change("span", "first", to=10**6), "span points outside"),
+        (change("span", "count", to=9), "span points outside"),
+        (change("span", "count", to=-1), "is not a count"),
+        (lambda state: state["span"].update(free=len(state["values"]) + 1), "span points outside"),
+        (lambda state: state["end"].__setitem__(0, 10**9), "row outside its strip"),
+        (lambda state: state["begin"].__setitem__(0, -1), "row outside its strip"),
+        (lambda state: state["end"].__setitem__(0, 3), "row outside its strip"),
+        (lambda state: (state["begin"].__setitem__(0, 0), state["end"].__setitem__(0, 7)), "row of more than 6"),
+        (lambda state: state["y"].__setitem__(0, K), "label outside"),
+        (lambda state: state["y"].__setitem__(0, -1), "label outside"),
     ],
-    ids=["oldest", "count", "free", "end", "begin", "short", "label"],
+    ids=["oldest", "count", "negative", "free", "end", "begin", "short", "long", "label", "negative label"],
 )
-def test_a_history_that_points_outside_itself(harm, tmp_path):
+def test_a_history_that_points_outside_itself(harm, message, tmp_path):
     learner = make("hinge-lmc", feedback="bandit", memory=8)
     learner.play(X[:10], Y[:10])
-    learner.save(tmp_path / "model")
-    tree = model_file.read(tmp_path / "model")
-    assert tree["state"]["span"][1] > 0
-    harm(tree["state"])
-    model_file.write(tmp_path / "model", tree)
-    with pytest.raises(ModelFileError, match="points outside its array"):
-        Learner.load(tmp_path / "model")
+    assert learner._core.state.span[0].count > 0
+    with pytest.raises(ModelFileError, match=message):
+        Learner.load(harmed(learner, tmp_path / "model", lambda tree: harm(tree["core"]["state"])))
 
 
 @pytest.mark.parametrize("indices", [[0, 6], [-1, 2], [2, 2], [3, 1]])
@@ -379,22 +443,19 @@ def test_a_sparse_row_that_points_outside_itself(indices, tmp_path):
     path = tmp_path / "model"
     shutil.copy(FOLDER / "graph.gaptron", path)
     tree = model_file.read(path)
-    tree["pending"][0]["row"] = {"indices": np.array(indices, dtype=np.int32), "values": np.ones(2)}
+    tree["pending"]["rows"] = {"indptr": np.array([0, 2]), "indices": np.array(indices), "values": np.ones(2)}
     model_file.write(path, tree)
-    with pytest.raises(ModelFileError, match="row holds a column outside"):
+    with pytest.raises(ModelFileError, match=r"rows holds a column (outside|twice)"):
         Learner.load(path)
 
 
-@pytest.mark.parametrize("size", [-1.0, 6.0, math.nan, math.inf])
+@pytest.mark.parametrize("size", [-1, 6, 3.0])
 def test_a_support_that_is_larger_than_its_room(size, tmp_path):
     learner = make("separable", feedback="bandit", kernel=True, support=5)
     learner.play(X[:3], Y[:3])
-    learner.save(tmp_path / "model")
-    tree = model_file.read(tmp_path / "model")
-    tree["state"]["size"][0] = size
-    model_file.write(tmp_path / "model", tree)
-    with pytest.raises(ModelFileError, match="size points outside"):
-        Learner.load(tmp_path / "model")
+    harm = change("core", "state", "size", "rows", to=size)
+    with pytest.raises(ModelFileError, match=r"not a count|points outside"):
+        Learner.load(harmed(learner, tmp_path / "model", harm))
 
 
 # --- files of earlier days --------------------------------------------------------------------------------------
@@ -416,7 +477,7 @@ def test_grown_and_taught_learners_say_so_after_loading(again):
     with pytest.raises(gaptron.NoBoundError, match="labels were added"):
         _ = again(grown).certificate
     taught = started(feedback="bandit")
-    teach(taught, record(make(feedback="bandit", seed=6), X, Y))
+    taught.learn_logged(X[40], 1, 0.5, correct=False)
     with pytest.raises(gaptron.NoBoundError, match="taught by decisions"):
         _ = again(taught).certificate
 

@@ -148,9 +148,9 @@ class Core:
 
     def kept(self) -> Kept | None:
         """What a decision must keep of its own round, where a proof needs it."""
-        if isinstance(self.file, HasMemory) and self.settings is not None and self.file.remembers(self.settings):
-            return copied(self.round, self.scratch)
-        return None
+        if self.state is None or not isinstance(self.file, HasMemory) or not self.file.remembers(self.settings):
+            return None
+        return copied(self.round, self.scratch)
 
     def _look_at(self, x: Row, u: float, opinion: Vector) -> int:
         if len(self.round.advice):

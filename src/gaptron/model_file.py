@@ -95,7 +95,7 @@ def _packed(value: Any, name: str, arrays: Arrays, path: str | os.PathLike[str])
     if kind is dict and all(type(word) is str and not word.startswith("$") for word in value):
         return {word: _packed(part, f"{name}.{word}" if name else word, arrays, path) for word, part in value.items()}
     if isinstance(value, np.ndarray) and value.dtype.str[1:] in KINDS:
-        arrays[name] = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
+        arrays[name] = np.asarray(value, dtype=value.dtype.newbyteorder("="), order="C")
         return {"$array": name}
     raise ModelFileError(
         path, f"{value!r} is a {kind.__name__}: a file stores text, numbers, True, False, None and tuples of them"

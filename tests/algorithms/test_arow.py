@@ -73,8 +73,8 @@ def test_ten_thousand_updates_leave_the_covariances_of_a_fresh_inverse():
     A = np.array([np.eye(d)] * K)
     for x, truth in zip(X, y):
         decision = learner.decide(x)
+        z = learner._core.round.z.copy()
         learner.learn(decision, label=int(truth))
-        z = decision._sheet.z
         other = rival(z, truth)
         if z[truth] - z[other] < 1:
             updates += 1

@@ -1,6 +1,5 @@
 """Facts of Confidit alone."""
 
-import copy
 import math
 
 import numpy as np
@@ -9,10 +8,10 @@ import pytest
 import gaptron
 from gaptron.algorithms import confidit as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels import play as kernel
 from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, random_stream, separable_stream
+from tests.one_round import taught
 
 
 def textbook(X, y, K, alpha, eta, matrix, u):
@@ -88,10 +87,8 @@ def test_what_is_learned_is_unbiased(alpha):
     A = (1 + alpha) ** 2 + 1
 
     def sign(u, truth):
-        state, sheet = copy.deepcopy(learner._core.state), copy.deepcopy(decision._sheet)
-        sheet.memo[0] = u
-        kernel.learn_once(learner.settings, state, decision._x, sheet, 0, truth)
-        return state.W[0, 0] * A
+        learner._core.scratch.coin[0].u = u
+        return taught(learner, decision, 0, truth).W[0, 0] * A
 
     right, wrong = np.mean([sign(u, 0) for u in grid]), np.mean([sign(u, UNKNOWN) for u in grid])
     chance = (alpha + q) / (1 + alpha)

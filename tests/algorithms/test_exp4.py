@@ -11,6 +11,7 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
+from tests.one_round import taught
 
 
 def problem(K=3, d=6, T=1000):
@@ -77,17 +78,15 @@ def test_the_estimate_is_unbiased():
     mine = learner(K, experts=20, horizon=50)
     mine.play(X, y)
     decision = mine.decide(X[0])
-    said = decision._sheet.memo[:20]
+    said = mine._core.scratch.labels[:20].copy()
     assert len(set(said)) > 2
     for truth in range(K):
         mean = np.zeros(20)
         for label in range(K):
             if decision.distribution[label] == 0.0:
                 continue
-            state = type(mine._core.state)(*[np.array(part) for part in mine._core.state])
-            before = state.L.copy()
-            file.learn(mine.settings, state, X[0], decision._sheet, label, label if label == truth else UNKNOWN)
-            charged = state.L - before
+            state = taught(mine, decision, label, label if label == truth else UNKNOWN)
+            charged = state.L - mine._core.state.L
             charged -= charged.min() if label != truth else 0.0  # up to the shift by the least
             mean += decision.distribution[label] * charged
         np.testing.assert_allclose(mean - mean.min(), (said != truth) - float((said != truth).min()), atol=1e-9)
@@ -115,7 +114,9 @@ def test_small_problems_get_a_grid_and_the_seed_chooses_the_others():
     s = file.recommend(problem())
     grid = file.experts(s, problem(2, 2))
     assert grid.shape == (625, 2, 2) and set(grid.ravel()) == {-1.0, -0.5, 0.0, 0.5, 1.0}
-    assert file.memo(s, problem(2, 2)) == file.memo(s, problem(2, 0)) == 1000
+    assert (
+        len(file.scratch(s, problem(2, 2), False).labels) == len(file.scratch(s, problem(2, 0), False).labels) == 1000
+    )
     assert file.experts(s._replace(experts=5), problem(2, 2)).shape == (5, 2, 2)  # too few for a grid
     one, two = file.experts(s, problem()), file.experts(s._replace(experts_seed=1), problem())
     assert (one == file.experts(s, problem())).all() and (one != two).all()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import gaptron
 from gaptron.algorithms import frugal as file
 from gaptron.errors import SettingError
-from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, Round
+from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, Round, named
 from tests import plain
 from tests.conftest import KINDS, exact32, noisy_stream, portrait, random_stream, separable_stream
 
@@ -86,19 +86,23 @@ def gaps(s, z, q, h):
     return np.array([gap(s, z, q, y, h) for y in range(len(z))])
 
 
-def sheet(K):
-    return Round(np.zeros(K), np.zeros(K), np.zeros(K + 3), np.zeros(4))
+def room(s, K, step):
+    """A round, a scratch and a total before a decision: X = 1, Λ = 0."""
+    bandit = Feedback.BANDIT if s.bandit else Feedback.FULL
+    work = file.scratch(s, Problem(K, 1, bandit, Loss(s.loss), 1.0), False)
+    rd = Round(np.zeros(K), np.zeros(K), np.zeros(len(file.NOTES)), np.zeros(0))
+    return rd, work, named(square=1.0, level=0.0, step=step, last=step)
 
 
 def decided(s, z, share=1.0, step=None, u=0.5):
-    """One decision at scores z (to rounding: read them off the sheet), ‖x‖² = share·X². Returns sheet, h, state, x."""
+    """One decision at scores z (to rounding: see the round), ‖x‖² = share·X². Returns round, h, state, scratch."""
     K, step = len(z), s.first if step is None else step
     x = np.array([math.sqrt(share)])
     W = (np.asarray(z, dtype=float) / (step * x[0])).reshape(K, 1)
-    state = file.FrugalState(W, np.array([1.0, 0.0, step]), np.zeros(K), np.zeros(K), np.zeros(K))
-    rd = sheet(K)
-    file.decide(s, state, x, rd, u)
-    return rd, step * float(x @ x) / 2, state, x
+    rd, work, total = room(s, K, step)
+    state = file.FrugalState(W, total)
+    file.decide(s, state, x, rd, work, u)
+    return rd, step * float(x @ x) / 2, state, work
 
 
 @st.composite
@@ -136,14 +140,14 @@ def test_every_gap_is_at_most_the_level_whatever_the_scores_and_the_step(loss, f
         delay=data.draw(st.sampled_from([0, 0, 1, 7])),
     )
     step = s.first * 10.0 ** data.draw(st.floats(-6, 4))
-    rd, h, state, _ = decided(s, z, data.draw(st.sampled_from([1.0, 0.25, 1e-8])), step)
+    rd, h, _, work = decided(s, z, data.draw(st.sampled_from([1.0, 0.25, 1e-8])), step)
     z, q, level = rd.z, rd.p, rd.note[0]
     assert (q >= 0).all() and q.sum() == pytest.approx(1.0, abs=1e-12)
-    assert (q[state.c > 0] > 0).all()
+    assert (q[work.c > 0] > 0).all()
     each = gaps(s, z, q, h)
     assert level >= 0.0
     # The sizes that meet in a gap: the scores, and the square of ĝ.
-    size = 1 + np.abs(state.b).max() + np.abs(z).max() + float(np.max(state.c / np.where(q > 0, q, 1.0)))
+    size = 1 + np.abs(work.b).max() + np.abs(z).max() + float(np.max(work.c / np.where(q > 0, q, 1.0)))
     assert each.max() <= level + 1e-9 * size
     assert rd.note[1] == step and rd.note[2] == 1 - q[z.argmax()]
     if rd.note[3]:
@@ -195,8 +199,8 @@ def test_the_logistic_step_is_the_largest():
         s = file.recommend(problem("logistic", K=K))
         z = np.full(K, -800.0)
         z[:2] = 0.0
-        _, _, state, _ = decided(s, z)
-        assert np.maximum(state.b, 0).sum() == pytest.approx(1.0, abs=1e-12)
+        _, _, _, work = decided(s, z)
+        assert np.maximum(work.b, 0).sum() == pytest.approx(1.0, abs=1e-12)
         rd, _, _, _ = decided(s, z)
         close(rd.p[:2], 0.5, atol=1e-12)
         rd, _, _, _ = decided(s, z, step=1.01 * s.first)
@@ -209,8 +213,8 @@ def test_the_hinges_steps_are_the_largest(loss, K):
     """A K-way tie: S(0) = 1, also with risk, and a step one hundredth larger needs a level."""
     for risk in (1.0, 1 + 0.5 / (K - 1)):
         s = file.recommend(problem(loss, K=K), risk=risk)
-        rd, _, state, _ = decided(s, np.zeros(K))
-        assert np.maximum(state.b, 0).sum() == pytest.approx(1.0, abs=1e-12)
+        rd, _, _, work = decided(s, np.zeros(K))
+        assert np.maximum(work.b, 0).sum() == pytest.approx(1.0, abs=1e-12)
         close(rd.p, 1 / K, atol=1e-12)
         rd, _, _, _ = decided(s, np.zeros(K), step=1.01 * s.first)
         assert rd.note[0] > 1e-6
@@ -221,10 +225,10 @@ def test_scores_far_apart(loss, feedback):
     """p̃ underflows; the others are not asked for more than nothing, and nothing overflows."""
     for z in ([1e4, -1e4, 0.0], [-1e4, 1e4, 1e4], [1e4, 1e4, 1e4], [-1e4, -1e4, -1e4 - 1e-6]):
         s = file.recommend(problem(loss, feedback, 3))
-        rd, h, state, _ = decided(s, z)
+        rd, h, _, work = decided(s, z)
         assert np.isfinite(rd.p).all() and np.isfinite(rd.note).all()
         assert rd.p.sum() == pytest.approx(1.0, abs=1e-12)
-        assert (rd.p[state.c > 0] > 0).all()
+        assert (rd.p[work.c > 0] > 0).all()
         assert gaps(s, rd.z, rd.p, h).max() <= rd.note[0] + 1e-9 * 1e4
     rd, _, _, _ = decided(file.recommend(problem(loss, feedback, 3)), [1e4, -1e4, 0.0])
     assert rd.p[0] > 1 - 1e-3
@@ -246,10 +250,8 @@ def test_drawing_at_zero_does_not_pick_a_label_of_next_to_no_probability(feedbac
     s = file.recommend(problem("logistic", feedback, 3))
     K, x = 3, np.array([1.0])
     W = (np.array([-1e4, 1e4, -1e4]) / s.first).reshape(K, 1)
-    state = file.FrugalState(W, np.array([1.0, 0.0, s.first * 1e-18]), np.zeros(K), np.zeros(K), np.zeros(K))
-    state.W[:] *= 1e18
-    rd = sheet(K)
-    label = file.decide(s, state, x, rd, 0.0)
+    rd, work, total = room(s, K, s.first * 1e-18)
+    label = file.decide(s, file.FrugalState(W * 1e18, total), x, rd, work, 0.0)
     if feedback == "full":
         assert label == 1 and rd.p[0] < 1e-17
     else:  # what an answer would be weighted with is given 2⁻⁴⁰, and may then be drawn
@@ -268,14 +270,14 @@ def test_what_is_learned_is_unbiased_and_as_large_as_the_gap_thinks(loss, feedba
     z = np.clip(z, -6, 6) if data.draw(st.booleans()) else z * min(1.0, 3 / np.abs(z).max(initial=1e-9))
     K = len(z)
     s = file.recommend(problem(loss, feedback, K))
-    rd, h, state, _ = decided(s, z, 0.64, s.first * 10.0 ** data.draw(st.floats(-2, 0)))
+    rd, h, state, work = decided(s, z, 0.64, s.first * 10.0 ** data.draw(st.floats(-2, 0)))
     x, q = np.array([0.8]), rd.p
     for y in range(K):
         mean, square = np.zeros(K), 0.0
         for label in np.flatnonzero(q > 1e-15):
-            mine = copy.deepcopy(state)
+            mine, own = copy.deepcopy((state, work))
             shown = y if feedback == "full" or label == y else UNKNOWN
-            file.learn(s, mine, x, rd, int(label), shown)
+            file.learn(s, mine, x, rd, own, int(label), shown)
             g = -(mine.W - state.W)[:, 0] / x[0]
             g -= g.mean()  # the code leaves the common part out
             close(g, estimate(s, rd.z, q, y, label), rtol=1e-9, atol=1e-9 * (1 + 1 / q[label]))
@@ -292,8 +294,8 @@ def test_what_is_learned_is_unbiased_and_as_large_as_the_gap_thinks(loss, feedba
             general = 2 * B @ c - B @ B + (c - B) @ (c - B) / q[y]
             close(general, second_moment(s, rd.z, q, y), rtol=1e-9, atol=1e-9 / q[y])
             table_b = 1 - plain.loss(loss, rd.z, y, s.beta) + h * (2 * B @ c - B @ B)
-            close(state.b[y], table_b, atol=1e-9 * (1 + np.abs(rd.z).max()))
-            close(state.c[y], h * (c - B) @ (c - B), rtol=1e-9, atol=1e-15)
+            close(work.b[y], table_b, atol=1e-9 * (1 + np.abs(rd.z).max()))
+            close(work.c[y], h * (c - B) @ (c - B), rtol=1e-9, atol=1e-15)
 
 
 def test_the_table_of_baselines():
@@ -301,17 +303,17 @@ def test_the_table_of_baselines():
     z = np.array([1.2, 0.1, -0.3, -0.3])
     K = 4
     s = file.recommend(problem("logistic", "bandit", K))
-    rd, h, state, _ = decided(s, z)
+    rd, h, _, work = decided(s, z)
     p, kappa = plain.softmax(rd.z), h / LN2**2
     losses = -np.log2(p)
-    close(state.b, 1 - losses + kappa * (p @ p - 2 * p + 1 / K), atol=1e-14)
-    close(state.c, kappa * (1 - 1 / K), rtol=1e-14)
+    close(work.b, 1 - losses + kappa * (p @ p - 2 * p + 1 / K), atol=1e-14)
+    close(work.c, kappa * (1 - 1 / K), rtol=1e-14)
     s = file.recommend(problem("hinge", "bandit", K))
-    rd, h, state, _ = decided(s, z)
+    rd, h, _, work = decided(s, z)
     assert plain.margin(rd.z, 0) > s.beta
     others = 1 - (1 - (z[1:] - z[0])) + h * (1 + 1 / K)
-    close(state.b, [1 - h * (1 - 1 / K), *others], atol=1e-14)
-    close(state.c, h * (1 - 1 / K), rtol=1e-14)
+    close(work.b, [1 - h * (1 - 1 / K), *others], atol=1e-14)
+    close(work.c, h * (1 - 1 / K), rtol=1e-14)
 
 
 # --- runs by hand -------------------------------------------------------------------------------------------
@@ -542,7 +544,7 @@ def test_a_zero_row_plays_the_top_label_and_teaches_nothing(loss, feedback):
             decision = who.decide(np.zeros(3))
             assert decision.probability == 1.0 and decision.label == 0
             certificate = who.certificate
-            assert certificate.level == who._core.state.total[1] and np.isfinite(certificate.cost(1.0))
+            assert certificate.level == who._core.state.total[0].level and np.isfinite(certificate.cost(1.0))
             answer(who, decision, 1)
             close(who.weights, before)
             assert who.certificate == certificate
@@ -647,7 +649,7 @@ def test_looking_leaves_the_certificate_and_deciding_moves_it_once(loss, feedbac
     level, norm, opened = before.level, before.norm, []
     for x in (s.X[0], longer[1], s.X[2], longer[3] * 2):
         opened.append(who.decide(x))
-        level += opened[-1]._sheet.note[0]
+        level += who._core.round.note[0]
         norm = max(norm, float(np.linalg.norm(x)))
         assert who.certificate.level == pytest.approx(level, rel=1e-14)
         assert who.certificate.norm == pytest.approx(norm, rel=1e-14)

@@ -10,17 +10,18 @@ import gaptron
 from gaptron.algorithms import gappletron as file
 from gaptron.algorithms import gaptron as paper
 from gaptron.feedback import as_graph, dominating_set, label_efficient
-from gaptron.kernels.play import decide_once, learn_once
+from gaptron.kernels.play import decide_once
 from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, Round
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
+from tests.one_round import learn_once
 
 RING = np.roll(np.eye(4, dtype=bool), 1, axis=1) | np.eye(4, dtype=bool)  # a label shows itself and the next
 
 
 def sheet(K: int) -> Round:
-    return Round(np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(1))
+    return Round(np.zeros(K), np.zeros(K), np.zeros(1), np.zeros(0))
 
 
 # --- graphs -------------------------------------------------------------------------------------------------
@@ -140,11 +141,11 @@ def test_the_estimate_is_unbiased(graph, loss):
     state = file.init(settings, problem, False)
     state.W[:] = rng.normal(size=(4, 3))
     before, mean = state.W.copy(), np.zeros((4, 3))
-    rd = sheet(4)
-    decide_once(settings, state, x, rd, 0.5)
+    rd, work = sheet(4), file.scratch(settings, problem, False)
+    decide_once(settings, state, x, rd, work, 0.5)
     for k in range(4):
         state.W[:] = before
-        learn_once(settings, state, x, rd, k, y if graph[k, y] else -1)
+        learn_once(settings, state, x, rd, work, k, y if graph[k, y] else -1)
         mean += rd.p[k] * (state.W - before)
     name = loss.word
     expected = -0.1 * np.outer(plain.coefficients(name, before @ x, y, 1 / 4), x)

@@ -418,7 +418,7 @@ def test_the_ball_survives_its_own_refresh():
     D, eta = 0.4, 0.01
     learner = gaptron.Learner("gaptron", n_classes=2, loss="logistic", norm=10.0, eta=eta, ball=D, seed=0)
     learner.play(X, y)
-    assert learner._core.state.ball[2] < T  # a refresh happened
+    assert learner._core.state.ball[0].updates < T  # a refresh happened
     a = b = 0.0  # W_1 = -W_0 = (a, b)
     for (p, q), label in zip(X.tolist(), y.tolist()):
         right = 1 / (1 + math.exp(-2 * (a * p + b * q)))

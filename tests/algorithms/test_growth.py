@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 from gaptron import Learner, growth
+from gaptron.algorithms import NAMES, load
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
+from gaptron.types import Growth, named
 from tests.algorithms.laws import Case, cases
 from tests.conftest import KINDS, portrait
 
 BOTH = {name: KINDS[name] for name in ("dense64", "csr")}
 # One case an algorithm, and those with matrices over all weights, whose indices are the harder ones to move.
 CASES = {(case.algorithm, case.variant): case for case in reversed(cases()) if case.variant in ("", "full")}
-BY_HAND = [case for case in cases() if case.algorithm in growth.AFRESH and not case.variant]
-CHOSEN = {str(case): case for case in [*CASES.values(), *BY_HAND]}.values()
-GROWING = [case for case in CHOSEN if case.algorithm not in growth.MIXTURES and case.feedback != "graph"]
+OWN_WAYS = [case for case in cases() if case.file.CARD.growth != Growth() and not case.variant]
+CHOSEN = {str(case): case for case in [*CASES.values(), *OWN_WAYS]}.values()
+GROWING = [case for case in CHOSEN if case.file.CARD.growth.possible and case.feedback != "graph"]
+MIXTURES = [name for name in NAMES if not load(name).CARD.growth.possible]
 # Under bandit feedback the draw depends on the order of labels, and so does a perceptron's answer when scores are tied.
 TIES = {"perceptron", "second-order-perceptron"}
 ORDERLESS = [c for c in GROWING if c.most > 2 and c.feedback == "full" and c.algorithm not in TIES]
@@ -106,46 +109,54 @@ class Filled(NamedTuple):
     W: np.ndarray
     A: np.ndarray  # all weights × all weights
     S: np.ndarray  # a matrix a label, below each other
+    b: np.ndarray  # a number a label, or a feature
     total: np.ndarray
-    r: np.ndarray  # work
 
 
-def filled(labels, features, sparse, by_rows, fill=True):
+def filled(labels, features, sparse, joint, grows, fill=True):
     pairs = [(k, i) for k in labels for i in features]
     name = np.array([[10 * k + i for i in features] for k in labels], dtype=float)
-    if by_rows and sparse:
+    if joint == "blocks" or (joint == "rows" and sparse):
         pairs = [(k, i) for i in features for k in labels]
     flat = np.array([10 * k + i for k, i in pairs], dtype=float)
     A = flat[:, None] * 100 + flat
     S = np.array([[100 * (10 * k + i) + j for j in features] for k in labels for i in features], dtype=float)
     scale = 1.0 if fill else 0.0
     W = name.T if sparse else name
-    return Filled(W * scale - 1 + scale, A * scale, S * scale, np.full(2, scale), np.full(len(labels), scale))
+    b = np.array(labels if grows == "labels" else features, dtype=float) + 1
+    return Filled(W * scale - 1 + scale, A * scale, S * scale, b * scale, named(level=scale, rounds=int(scale)))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("algorithm", ["soba", "ons"])
-@pytest.mark.parametrize("grows", ["labels", "features"])
-def test_every_number_goes_to_its_place(algorithm, sparse, grows):
-    by_rows = algorithm in growth.BY_ROWS
-    old = filled([1, 3], [0, 1, 2], sparse, by_rows)
+@pytest.mark.parametrize(
+    "joint, grows",
+    [("label", "labels"), ("label", "features"), ("rows", "labels"), ("rows", "features"), ("blocks", "labels")],
+)
+def test_every_number_goes_to_its_place(joint, sparse, grows):
+    old = filled([1, 3], [0, 1, 2], sparse, joint, grows)
     labels, features = ([1, 2, 3], [0, 1, 2]) if grows == "labels" else ([1, 3], [0, 1, 2, 3, 4])
-    new = filled(labels, features, sparse, by_rows, fill=False)
-    want = filled(labels, features, sparse, by_rows)
+    new = filled(labels, features, sparse, joint, grows, fill=False)
+    want = filled(labels, features, sparse, joint, grows)
     places, room = (np.array([0, 2]), 3) if grows == "labels" else (np.arange(3), 5)
-    found = growth.grown(algorithm, old, new, places, room, labels=grows == "labels", sparse=sparse)
-    for part in ("W", "A", "S"):
-        if part == "S" and by_rows:
+    growth.move(Growth(joint=joint), old, new, places, room, labels=grows == "labels", sparse=sparse)
+    for part in ("W", "A", "S", "b"):
+        if part == "S" and joint != "label":
             continue  # no such algorithm has one
         known = np.isin(getattr(want, part), getattr(old, part))
         assert known.sum() == getattr(old, part).size
-        np.testing.assert_array_equal(getattr(found, part)[known], getattr(want, part)[known], err_msg=part)
-        assert (getattr(found, part)[~known] == (-1 if part == "W" else 0)).all()
-    np.testing.assert_array_equal(found.total, old.total)
-    assert (found.r == 0).all()
+        np.testing.assert_array_equal(getattr(new, part)[known], getattr(want, part)[known], err_msg=part)
+        assert (getattr(new, part)[~known] == (-1 if part == "W" else 0)).all()
+    np.testing.assert_array_equal(new.total, old.total)
 
 
-@pytest.mark.parametrize("algorithm", sorted(growth.MIXTURES))
+def test_what_an_algorithm_brings_over_by_hand_is_left_to_it():
+    old, new = (filled([1, 3], [0, 1, 2], False, "label", "labels", fill=fill) for fill in (True, False))
+    growth.move(Growth(by_hand=("A",)), old, new, np.arange(2), 2, labels=True, sparse=False)
+    np.testing.assert_array_equal(new.W, old.W)
+    assert not new.A.any()
+
+
+@pytest.mark.parametrize("algorithm", MIXTURES)
 def test_mixtures_cannot_grow_and_say_so(algorithm):
     case = CASES[algorithm, ""]
     stream = case.stream(30, K=3)
@@ -187,7 +198,7 @@ def test_a_refused_growth_changes_nothing(asked, error, words):
 
 def test_two_labels_of_aioli_and_the_labels_of_a_graph_stay():
     aioli = CASES["aioli", ""].learner(2)
-    with pytest.raises(SettingError, match="two"):
+    with pytest.raises(SettingError, match="at most 2 classes, not 3"):
         aioli.grow(classes=range(3))
     for case in cases():
         if case.feedback == "graph":

@@ -14,6 +14,7 @@ from gaptron.kernels import dice
 from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
+from tests.one_round import taught
 
 
 def problem(K=3, d=4, X=1.0, D=1.0, T=1000):
@@ -88,11 +89,10 @@ def test_the_estimate_is_unbiased():
     for truth in range(K):
         mean = np.zeros(K)
         for label in range(K):
-            state = type(mine._core.state)(*[np.array(part) for part in mine._core.state])
-            before = int(state.span[1])
-            file.learn(mine.settings, state, X[0], decision._sheet, label, label if label == truth else UNKNOWN)
-            if int(state.span[1]) > before:
-                at = (state.span[0] + before) % len(state.v)
+            state = taught(mine, decision, label, label if label == truth else UNKNOWN)
+            before = mine._core.state.span[0].count
+            if state.span[0].count > before:
+                at = (state.span[0].first + before) % len(state.v)
                 assert state.y[at] == label
                 mean[label] += decision.distribution[label] * state.v[at]
         np.testing.assert_allclose(mean, np.arange(K) != truth, atol=1e-12)
@@ -132,7 +132,7 @@ def test_the_papers_settings():
     s = file.recommend(p, margin=0.5)
     assert (s.mu, s.ball, s.memory) == (pytest.approx(1 / 60), 1.5, 400)
     expected = math.sqrt(12 * 0.25 * math.log(math.e + 3 * 400 * 3 / 0.5) / (5 * 9 * 9 * 400))
-    assert file.init(s, p, False).pace[0] == pytest.approx(expected)
+    assert file.init(s, p, False).pace[0].eta == pytest.approx(expected)
     with pytest.raises(SettingError, match="horizon"):
         gaptron.Learner("hinge-lmc", n_classes=3, feedback="bandit", radius=1.0)
 

@@ -142,13 +142,14 @@ def test_the_estimated_gradient_is_unbiased():
     P, g = learner.distribution(X[3:4])[0], np.outer(softmax(W @ x) - np.eye(K)[truth], x) / LN2
     mean = np.zeros_like(W)
     for label in range(K):
-        state, sheet = copy.deepcopy(learner._core.state), learner._sheet()
-        state.ball[1] = -1e3  # as if far inside the ball: no projection
-        file.decide(learner.settings, state, x, sheet, 0.5)
-        file.learn(learner.settings, state, x, sheet, label, truth if label == truth else UNKNOWN)
-        estimate = (W - file.weights(state, False)) * math.sqrt(2 * state.total[0])
+        state, rd, work = copy.deepcopy((learner._core.state, learner._core.round, learner._core.scratch))
+        state.ball[0].square = -1e3  # as if far inside the ball: no projection
+        file.decide(learner.settings, state, x, rd, work, 0.5)
+        file.learn(learner.settings, state, x, rd, work, label, truth if label == truth else UNKNOWN)
+        total, before = state.total[0].square, learner._core.state.total[0].square
+        estimate = (W - file.weights(state, False)) * math.sqrt(2 * total)
         assert estimate.any() == (label == truth)
-        assert state.total[0] - learner._core.state.total[0] == pytest.approx((estimate**2).sum())
+        assert total - before == pytest.approx((estimate**2).sum())
         mean += P[label] * estimate
     np.testing.assert_allclose(mean, g, atol=1e-9)
 

@@ -1,6 +1,5 @@
 """Facts of Beygelzimer, Orabona & Zhang 2017 alone."""
 
-import copy
 import math
 
 import numpy as np
@@ -9,10 +8,10 @@ import pytest
 import gaptron
 from gaptron.algorithms import soba as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels import play as kernel
 from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream, separable_stream
+from tests.one_round import taught
 from tests.plain import rival
 
 
@@ -68,7 +67,7 @@ def test_five_rounds_by_hand():
                 w = (A * w + (x if y == 1 else -x) / p[y]) / (A + x * x / p[y])
                 A += x * x / p[y]
         np.testing.assert_allclose(learner.weights[:, 0], [-w, w], atol=1e-12)
-        assert learner._core.state.sum[0] == pytest.approx(total, abs=1e-12)
+        assert learner._core.state.total[0].m == pytest.approx(total, abs=1e-12)
     assert seen >= {(True, True), (True, False), (False, True)}
 
 
@@ -81,7 +80,7 @@ def test_whole_runs_equal_the_textbook(matrix, gamma, a):
     labels, W, _, sums, kinds = textbook(X, y, K, a, gamma, matrix, generator(2).random(200))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-9)
-    assert learner._core.state.sum[0] == pytest.approx(sums[-1], abs=1e-9)
+    assert learner._core.state.total[0].m == pytest.approx(sums[-1], abs=1e-9)
     assert {("margin", True), ("margin", False), ("mistake", True)} <= kinds
     assert ("mistake", False) not in kinds
 
@@ -94,7 +93,7 @@ def test_the_running_sum_is_never_negative(matrix, make):
     sums = []
     for t in range(len(y)):
         learner.learn(decision := learner.decide(X[t]), correct=bool(decision.label == y[t]))
-        sums.append(learner._core.state.sum[0])
+        sums.append(learner._core.state.total[0].m)
     assert min(sums) >= 0.0
     assert (np.diff(sums) < 0).any()  # margin updates take from it
 
@@ -106,11 +105,11 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
     A, theta, updates = np.eye(12), np.zeros(12), 0
     for x, truth in zip(X, y):
         decision = learner.decide(x)
-        before = learner._core.state.S.trace()
+        before, z = learner._core.state.S.trace(), learner._core.round.z.copy()
         learner.learn(decision, correct=bool(decision.label == truth))
         if learner._core.state.S.trace() < before:
             way = np.zeros(3)
-            way[rival(decision._sheet.z, truth)], way[truth] = 1.0, -1.0
+            way[rival(z, truth)], way[truth] = 1.0, -1.0
             g = np.outer(way, x).ravel() / decision.probability
             A += np.outer(g, g) * decision.probability
             theta -= g
@@ -127,16 +126,14 @@ def test_what_is_learned_is_unbiased_over_the_labels():
     X, y, K = noisy_stream(80, d=4)
     learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", gamma=0.4, seed=2)
     learner.play(X, y)
-    learner._core.state.sum[0] = 1e6  # whatever the margin, it may learn
+    learner._core.state.total[0].m = 1e6  # whatever the margin, it may learn
     for t in range(10):
         decision = learner.decide(X[t])
-        truth, p, z = int(y[t]), decision.distribution, decision._sheet.z
+        truth, p, z = int(y[t]), decision.distribution, learner._core.round.z.copy()
         start = learner._core.state
         moved, grown = np.zeros((K, 4)), np.zeros((K, 4))
         for label in range(K):
-            state = copy.deepcopy(start)
-            shown = truth if label == truth else UNKNOWN
-            kernel.learn_once(learner.settings, state, decision._x, decision._sheet, label, shown)
+            state = taught(learner, decision, label, truth if label == truth else UNKNOWN)
             moved += p[label] * (state.W / state.S - start.W / start.S)
             grown += p[label] * (1 / state.S - 1 / start.S)
         way = np.eye(K)[rival(z, truth)] - np.eye(K)[truth]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaptron.kernels import ball as kernel
+from gaptron.types import named
 from tests.conftest import INTERPRETED
 
 RADIUS = 0.7
@@ -17,8 +18,8 @@ def run(steps, radius, moved):
     """W = c·V through `moved`, and the same W projected in the open."""
     V, ball, W = np.zeros((3, 4)), kernel.new_ball(), np.zeros((3, 4))
     for G in steps:
-        inner, square = float(np.sum(ball[0] * V * G)), float(np.sum(G * G))
-        V += G / ball[0]
+        inner, square = float(np.sum(ball[0].scale * V * G)), float(np.sum(G * G))
+        V += G / ball[0].scale
         moved(V, ball, radius, inner, square)
         W = W + G
         size = np.linalg.norm(W)
@@ -32,22 +33,22 @@ def run(steps, radius, moved):
 def test_moving_and_projecting_is_what_it_says(seed, scale):
     steps = np.random.default_rng(seed).normal(size=(60, 3, 4)) * scale
     V, ball, W = run(steps, RADIUS, kernel.moved)
-    np.testing.assert_allclose(ball[0] * V, W, atol=1e-9)
-    assert ball[1] == pytest.approx(np.sum(W * W), rel=1e-8)
-    assert math.sqrt(ball[1]) <= RADIUS * (1 + 1e-12)
+    np.testing.assert_allclose(ball[0].scale * V, W, atol=1e-9)
+    assert ball[0].square == pytest.approx(np.sum(W * W), rel=1e-8)
+    assert math.sqrt(ball[0].square) <= RADIUS * (1 + 1e-12)
 
 
 def test_no_projection_inside():
     V, ball, W = run(np.full((1, 3, 4), 0.1), RADIUS, kernel.moved)
     np.testing.assert_array_equal(V, W)
-    assert ball[0] == 1.0 and ball[2] == 1.0
+    assert ball[0].scale == 1.0 and ball[0].updates == 1
 
 
 def test_a_tiny_scale_is_taken_up():
     steps = np.random.default_rng(0).normal(size=(200, 3, 4)) * 1e3
     V, ball, W = run(steps, RADIUS, kernel.moved)
-    assert ball[2] < 200  # refreshed on the way
-    np.testing.assert_allclose(ball[0] * V, W, atol=1e-9)
+    assert ball[0].updates < 200  # refreshed on the way
+    np.testing.assert_allclose(ball[0].scale * V, W, atol=1e-9)
 
 
 def test_the_refresh_after_many_updates(monkeypatch):
@@ -56,21 +57,22 @@ def test_the_refresh_after_many_updates(monkeypatch):
     monkeypatch.setattr(kernel, "REFRESH", 7)
     steps = np.random.default_rng(1).normal(size=(100, 3, 4)) * 0.05
     V, ball, W = run(steps, RADIUS, body)
-    assert ball[2] < 7
-    np.testing.assert_allclose(ball[0] * V, W, atol=1e-12)
+    assert ball[0].updates < 7
+    np.testing.assert_allclose(ball[0].scale * V, W, atol=1e-12)
 
 
 def test_refresh_changes_the_writing_and_not_the_weights():
     V = np.arange(6.0).reshape(2, 3)
-    ball = np.array([0.25, -1.0, 5.0])
+    ball = named(scale=0.25, square=-1.0, updates=5)
     kernel.refresh(V, ball)
     np.testing.assert_array_equal(V, np.arange(6.0).reshape(2, 3) / 4)
-    np.testing.assert_allclose(ball, [1.0, 55 / 16, 0.0])
+    assert ball[0].scale == 1.0 and ball[0].updates == 0
+    assert ball[0].square == pytest.approx(55 / 16)
 
 
 def test_scale():
     z = np.array([1.0, -2.0])
-    kernel.scale(np.array([0.5, 0, 0]), z)
+    kernel.scale(named(scale=0.5, square=0.0, updates=0), z)
     np.testing.assert_array_equal(z, [0.5, -1.0])
-    kernel.scale(np.array([1.0, 0, 0]), z)
+    kernel.scale(kernel.new_ball(), z)
     np.testing.assert_array_equal(z, [0.5, -1.0])

@@ -36,13 +36,13 @@ def unborn() -> Made:
     return gaptron.Learner("gaptron", n_classes=K, seed=3, ball=2.0), []
 
 
-def advised() -> Made:
-    learner = gaptron.Learner("advised-gaptron", n_classes=K, feedback="bandit", seed=4)
-    learner.play(X[:60], Y[:60], advice=Y[:60])
-    return learner, [learner.decide(X[60], advice=[0.4, 0.3, 0.2, 0.1])]
+def late() -> Made:
+    learner = gaptron.Learner("frugal-gaptron", n_classes=K, delay=2, seed=4)
+    learner.play(X[:60], Y[:60])
+    return learner, [learner.decide(x) for x in X[60:62]]
 
 
-KEPT = {"advised": advised, "bandit": bandit, "graph": graph, "unborn": unborn}
+KEPT = {"bandit": bandit, "graph": graph, "late": late, "unborn": unborn}
 
 
 def portrait(learner: gaptron.Learner) -> dict[str, Any]:

@@ -12,9 +12,10 @@ import pytest
 import gaptron
 from gaptron.algorithms import banditron
 from gaptron.algorithms import gaptron as file
-from gaptron.kernels import losses, play
+from gaptron.kernels import losses
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests import plain
+from tests.one_round import taught
 
 LN2 = math.log(2)
 
@@ -165,15 +166,16 @@ def test_e11_a_sure_and_right_learner_that_draws_another_label_learns_nothing():
         seed=0,
     )
     decision = learner.decide([1.0])
-    play.learn_once(learner.settings, learner._core.state, decision._x, decision._sheet, 1, 1)  # W_1 = 1 = -W_0
+    learner._core.state = taught(learner, decision, 1, 1)  # W_1 = 1 = -W_0
     sure = learner.decide([1.0])
-    assert sure._sheet.z[1] - sure._sheet.z[0] > learner.settings.beta
+    z = learner._core.round.z.copy()
+    assert z[1] - z[0] > learner.settings.beta
     before = learner.weights
     for label, truth in [(0, UNKNOWN), (1, 1)]:  # y = y* = 1: missed by the draw, and met
-        play.learn_once(learner.settings, learner._core.state, sure._x, sure._sheet, label, truth)
+        learner._core.state = taught(learner, sure, label, truth)
         np.testing.assert_array_equal(learner.weights, before)
     # so the loss averaged over the draw is the full-information loss, 0
-    assert losses.value(int(Loss.HINGE), learner.settings.beta, sure._sheet.z, 1) == 0.0
+    assert losses.value(int(Loss.HINGE), learner.settings.beta, z, 1) == 0.0
 
 
 def test_e12_the_perceptron_breaks_the_printed_bound_on_a_separable_stream():

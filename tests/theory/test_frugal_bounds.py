@@ -1,5 +1,6 @@
 """Frugal Gaptron's promises on whole runs: friendly, noisy, hostile and late."""
 
+import copy
 import math
 
 import numpy as np
@@ -188,10 +189,10 @@ def replay(loss, s, seed=0, delay=0, **more):
     rounds, longest = [], 0.0
     for x, truth in zip(s.X, s.y):
         decision = who.decide(x)
-        sheet = decision._sheet
+        rd = copy.deepcopy(who._core.round)
         longest = max(longest, float(x @ x))
-        g = np.outer(estimate(who.settings, sheet.z, sheet.p, int(truth), decision._code), x)
-        rounds.append((sheet.note[1] / longest, sheet.p, g, sheet.z, sheet.note[0]))
+        g = np.outer(estimate(who.settings, rd.z, rd.p, int(truth), decision._code), x)
+        rounds.append((rd.note[1] / longest, rd.p, g, rd.z, rd.note[0]))
         answer(who, decision, int(truth))
     return who, rounds
 

@@ -34,12 +34,12 @@ def name(setting):
 
 def through_the_kernels(s, z, y, xx):
     """The gap from the learner's own verbs: gap map, mixture, loss, gradient coefficients."""
-    K, memo, p = len(z), np.zeros(len(z)), np.zeros(len(z))
+    K, q, p = len(z), np.zeros(len(z)), np.zeros(len(z))
     top = simplex.best(z)
-    a = file.gap_map(s.loss, s.beta, z, memo, top)
+    a = file.gap_map(s.loss, s.beta, z, q, top)
     simplex.mix_uniform(p, top, max(a, s.gamma))
     if s.loss == int(Loss.LOGISTIC):
-        c = memo.copy()
+        c = q.copy()
         c[y] -= 1.0
         square = float(c @ c) / math.log(2) ** 2
     else:

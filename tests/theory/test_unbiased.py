@@ -1,21 +1,18 @@
 """Averaged over the label drawn, what a bandit learner learns is what full information would teach."""
 
-import copy
-
 import numpy as np
 import pytest
 
 import gaptron
-from gaptron.kernels import play
 from gaptron.types import UNKNOWN
 from tests.conftest import KINDS, random_stream
+from tests.one_round import taught
 
 
 def update(learner, x, label, truth, *, full=False):
     """How the weights move if `label` is played when `truth` is right, by the real `learn` on a copy."""
-    decision, state, before = learner.decide(x), copy.deepcopy(learner._core.state), learner.weights
-    shown = truth if full or label == truth else UNKNOWN
-    play.learn_once(learner.settings, state, decision._x, decision._sheet, label, shown)
+    decision, before = learner.decide(x), learner.weights
+    state = taught(learner, decision, label, truth if full or label == truth else UNKNOWN)
     return learner._core.file.weights(state, learner._core.sparse) - before, decision.distribution
 
 

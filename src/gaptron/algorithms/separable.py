@@ -85,6 +85,12 @@ def scratch(settings: Separable, problem: Problem, sparse: bool) -> SeparableScr
     return SeparableScratch(np.zeros(settings.support if settings.kernel else 0), named(u=0.0), new_dice())
 
 
+def check_state(settings: Separable, problem: Problem, state: SeparableState) -> None:
+    """No more rows are kept than there is room for."""
+    if state.size[0].rows > state.A.shape[0]:
+        raise ValueError(f"state.size.rows={state.size[0].rows} points outside the {state.A.shape[0]} rows there are")
+
+
 def weights(state: SeparableState, sparse: bool) -> Matrix:
     """W, K × d. With the kernel: the linear term of its rule, since k = 1 + ⟨x, x'⟩/2 + ⟨x, x'⟩²/4 + ..."""
     if state.A.shape[0] == 0:

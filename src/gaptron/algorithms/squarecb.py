@@ -45,7 +45,11 @@ CARD = Card(
     regret_bandit="O(√(KT·Reg)) if realisable",
     words={"oracle": ORACLES, "steps": STEPS, "weighting": WEIGHTINGS},
     grid={"c": tuple(4.0**i for i in range(7))},
-    variants={"logistic": Variant({"oracle": "logistic"}), "softmax": Variant({"oracle": "softmax"})},
+    variants={
+        "logistic": Variant({"oracle": "logistic"}),
+        "softmax": Variant({"oracle": "softmax"}),
+        "adagrad": Variant({"oracle": "softmax", "steps": "adagrad"}, traits=frozenset({"axes"})),
+    },
 )
 NOTES = ()
 FIRST_ORDER = WEIGHTINGS.index("first-order")

@@ -114,7 +114,7 @@ score_one.__doc__ = "⟨W_k, x⟩, one label. O(nnz)."
 def _sqnorm_dense(x: Any) -> float:
     s = 0.0
     for i in range(x.shape[0]):
-        v = np.float64(x[i])
+        v = float(np.float64(x[i]))  # float32 is squared in double; a float of Python's overflows without a warning
         s += v * v
     return s
 
@@ -122,7 +122,7 @@ def _sqnorm_dense(x: Any) -> float:
 def _sqnorm_sparse(x: Any) -> float:
     s = 0.0
     for j in range(x.values.shape[0]):
-        v = np.float64(x.values[j])
+        v = float(np.float64(x.values[j]))
         s += v * v
     return s
 

@@ -1,0 +1,26 @@
+"""What one answer teaches, tried out on copies: the learner itself stays as it was."""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+import gaptron
+from gaptron.kernels import play
+from gaptron.types import named
+
+
+def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, shown: int) -> Any:
+    """The state after the newest decision, had it played `label` and been shown `shown`, by the real `learn`."""
+    core = learner._core
+    assert decision.round == core.fresh
+    state, rd, work = copy.deepcopy((core.state, core.round, core.scratch))
+    learn_once(core.settings, state, decision._x, rd, work, label, shown)
+    return state
+
+
+def learn_once(settings: Any, state: Any, x: Any, rd: Any, work: Any, label: int, shown: int) -> None:
+    """The loop's verb, with nobody counting."""
+    count, answered = named(decided=1, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
+    play.learn_once(settings, state, x, rd, work, label, shown, count, answered)
+    assert answered[0] and count[0].learned == 1
