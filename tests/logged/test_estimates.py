@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from gaptron.errors import SettingError
+from gaptron.logged.confidence_sequence import BETS, PRICES, lower, proved_interval
 from gaptron.logged.estimates import check_level, doubly_robust, inverse_propensity, on_policy, self_normalised
-from gaptron.logged.sure import BETS, PRICES, lower, sure
 from tests.logged.worlds import world
 
 W, M = np.array([2.0, 0.5, 0.5, 1.0]), np.array([1.0, 0.0, 1.0, 0.0])
@@ -70,7 +70,7 @@ def many(level=0.95, lie=1.0, model="none"):
         "ips": [inverse_propensity(a, m, level) for a, m in zip(weights, mistake)],
         "snips": [self_normalised(a, m, level) for a, m in zip(weights, mistake)],
         "dr": [doubly_robust(a, m, g, e, level) for a, m, g, e in zip(weights, mistake, guessed, expected)],
-        "sure": [sure(a, m, level) for a, m in zip(weights, mistake)],
+        "sure": [proved_interval(a, m, level) for a, m in zip(weights, mistake)],
     }
     values = {name: np.array([e.mistakes for e in each]) for name, each in found.items()}
     held = {name: sum(e.low <= w.truth <= e.high for e in each) for name, each in found.items()}
@@ -124,7 +124,7 @@ def test_the_sure_interval_bears_what_breaks_the_normal_one():
     weights = np.where(rare, 500.0, 0.5 / 0.999)
     mistakes = rare.astype(float)  # the rare label is always wrong: the truth is 0.5
     normal = sum(e.low <= 0.5 <= e.high for e in map(inverse_propensity, weights, mistakes, [0.95] * 400))
-    proved = sum(e.low <= 0.5 <= e.high for e in map(sure, weights, mistakes, [0.95] * 400))
+    proved = sum(e.low <= 0.5 <= e.high for e in map(proved_interval, weights, mistakes, [0.95] * 400))
     assert normal < 0.5 * 400
     assert binom.cdf(proved, 400, 0.95) > 0.5
 

@@ -131,4 +131,4 @@ def test_a_mistake_is_one_line(tmp_path):
     code = "from gaptron.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
     assert done.returncode == 2 and done.stdout == ""
-    assert re.fullmatch(r"gaptron: .*log\.jsonl, line 2: not JSON \(.*\)\n", done.stderr)
+    assert re.fullmatch(r"gaptron: .*log\.jsonl, line 2: not JSON \(.*\); --skip-damaged passes over .*\n", done.stderr)

@@ -7,7 +7,7 @@ from scipy.stats import binom
 from gaptron import Learner
 from gaptron.errors import InputError, SettingError
 from gaptron.logged import Log, judge, record, replay, teach
-from gaptron.logged.rewards import FIRST, guesses
+from gaptron.logged.estimates import FIRST_FIT, guesses
 from tests.conftest import noisy_stream, portrait
 from tests.logged.worlds import some_log
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_recorded_changes_nothing(rows, labels, said):
 
 
 def test_a_graph_is_not_recorded():
-    with pytest.raises(SettingError, match="rights and wrongs"):
+    with pytest.raises(SettingError, match="only whether the label played was right"):
         record(Learner("gappletron", n_classes=K, feedback=np.eye(K, dtype=bool), norm=1.0), X[:5], Y[:5])
 
 
@@ -154,19 +154,19 @@ def test_teaching_needs_no_whole_distribution():
     one, two = learner(), learner()
     first, second = teach(one, uniform_log(whole=True)), teach(two, uniform_log())
     np.testing.assert_array_equal(one.weights, two.weights)
-    assert first.estimates == second.estimates and first.out_of_reach == 0.0 and second.out_of_reach is None
+    assert [e.mistakes for e in first.estimates] == [e.mistakes for e in second.estimates]
+    assert first.out_of_reach == 0.0 and second.out_of_reach is None
 
 
 def watched(mine):
-    """Every distribution it decides by, as it goes."""
-    seen, decide = [], mine.decide
+    """Every distribution it is judged by, as it goes."""
+    seen, distribution = [], mine.distribution
 
-    def watch(x):
-        decision = decide(x)
-        seen.append(decision.distribution)
-        return decision
+    def watch(X):
+        seen.append(distribution(X)[0])
+        return seen[-1]
 
-    mine.decide = watch
+    mine.distribution = watch
     return seen
 
 
@@ -319,7 +319,7 @@ def test_guesses_are_of_the_past_alone(sparse):
     log = some_log(T=400, sparse=sparse)
     before = guesses(log)
     assert before.shape == (400, 3) and before.min() >= 0.0 and before.max() <= 1.0
-    np.testing.assert_array_equal(before[:FIRST], 1 / 3)
+    np.testing.assert_array_equal(before[:FIRST_FIT], 1 / 3)
     turned = log.reward.copy()
     turned[200:] = 1 - turned[200:]
     after = guesses(Log(log.X, log.codes, turned, log.probability, None, log.classes, ""))

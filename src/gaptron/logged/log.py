@@ -170,6 +170,9 @@ def checked(
 
 def _numbers(values: Any, word: str, name: str) -> Vector:
     try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise StreamError(name, f"{word} must hold numbers") from None
