@@ -198,7 +198,7 @@ def _weigh(log: Log, play: Matrix, level: float) -> Verdict:
             f"{log.name}: the learner would have played none of the labels logged: nothing can be said of it"
         )
     return Verdict(
-        _estimates(log, play, weights, level),
+        estimate_all(log, play, weights, 1.0 - guesses(log), level),
         proved_interval(weights, mistakes, level),
         by.on_policy(mistakes, level),
         level,
@@ -210,8 +210,9 @@ def _weigh(log: Log, play: Matrix, level: float) -> Verdict:
     )
 
 
-def _estimates(log: Log, play: Matrix, weights: Vector, level: float) -> tuple[Estimate, ...]:
-    mistakes, costs = log.mistakes, 1.0 - guesses(log)
+def estimate_all(log: Log, play: Matrix, weights: Vector, costs: Matrix, level: float) -> tuple[Estimate, ...]:
+    """The three estimates, given a guess of the cost of every label in every round."""
+    mistakes = log.mistakes
     expected: Vector = (play * costs).sum(axis=1)
 
     def variance(costs: Matrix, baseline: float | Matrix) -> float:

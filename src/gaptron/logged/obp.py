@@ -74,6 +74,8 @@ def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
         raise StreamError(name, "action must be one whole number a round")
     if feedback.get("n_rounds") is not None and np.any(np.asarray(feedback["n_rounds"]) != len(action)):
         raise StreamError(name, f"n_rounds is {feedback['n_rounds']}, but action has {len(action)} entries")
+    if feedback.get("classes") is not None and np.ndim(feedback["classes"]) != 1:
+        raise StreamError(name, "classes must be one label for each action")
     classes = range(int(count)) if feedback.get("classes") is None else np.asarray(feedback["classes"]).tolist()
     if len(classes) != count:
         raise StreamError(name, f"classes names {len(classes)} labels, and n_actions is {count}")
