@@ -1,4 +1,4 @@
-"""Hostile files for every reader of logged decisions: python benchmarks/fuzz/logs.py [inputs per reader] [seed]
+"""Hostile files for every reader of logged decisions: logs.py [inputs per reader] [seed] [reader ...]
 
 Good files are damaged at random: bytes flipped, cut, doubled and glued, fields replaced by values that parse but make
 no sense, headers of arrays rewritten. A reader may return a log or raise an error of gaptron's own tree that names the
@@ -173,6 +173,7 @@ def fuzz(reader: str, inputs: int, seed: int, complain: Callable[[str], None] = 
 READERS = ("log.jsonl", "log.dsjson", "log.npz", "log.jsonl.gz")
 
 if __name__ == "__main__":
-    for reader in READERS:
-        count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-        print(reader, dict(fuzz(reader, count, int(sys.argv[2]) if len(sys.argv) > 2 else 0)), flush=True)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    for reader in sys.argv[3:] or READERS:
+        print(reader, dict(fuzz(reader, count, seed)), flush=True)

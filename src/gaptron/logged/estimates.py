@@ -14,7 +14,7 @@ Such an interval needs the deviation of the terms. That of the terms themselves 
 labels that the logger drew too seldom for them to be among the terms: value and deviation are then too small together.
 Where the log has the probability of every label, the deviation can also be computed from what the logger could have
 drawn, with f for the costs; the larger of the two is used. benchmarks/interval_coverage.py measures it: with a logger
-that learns, intervals without this held the truth in 82 to 92 of 100 logs instead of 95, and lay below it otherwise.
+that learns, intervals without this held the truth in 79 to 92 of 100 logs instead of 95, and lay below it otherwise.
 """
 
 import math
