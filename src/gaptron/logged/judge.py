@@ -195,7 +195,7 @@ def _weigh(log: Log, play: Matrix, level: float) -> Verdict:
     weights = _weights(log, play)
     if not weights.any():
         raise InputError(
-            f"{log.name}: the learner would have played none of the labels logged: nothing can be said of it"
+            f"{log.name}: the learner would have played none of the labels logged: this log cannot judge it"
         )
     return Verdict(
         estimate_all(log, play, weights, 1.0 - guesses(log), level),

@@ -25,6 +25,7 @@ except ImportError:  # no such locks on Windows
     fcntl = None  # type: ignore[assignment]
 
 CHUNK = 1 << 16
+GZIP_FRAME = 64  # bytes of a .gz file besides its data, at most
 GZIP = 31  # zlib's word for: with the header and checksum of a .gz file
 
 
@@ -69,8 +70,8 @@ class LineFile:
             self._file.close()
 
     def _begin(self, first: bytes, check_first: Callable[[bytes], None]) -> None:
-        there = _first_line(self._text())
-        if not there.endswith(b"\n") and first.startswith(there):
+        there, size = _first_line(self._text()), os.fstat(self._file.fileno()).st_size
+        if not there.endswith(b"\n") and first.startswith(there) and size <= len(first) + GZIP_FRAME:
             self._file.truncate(0)  # new, empty, or stopped while the first line was being written
             self.append(first)
             return
@@ -95,18 +96,21 @@ class LineFile:
             os.fsync(self._file.fileno())
 
     def _mend_plain(self) -> None:
-        tail, start = b"", os.fstat(self._file.fileno()).st_size
-        while start and b"\n" not in tail:
-            size = min(CHUNK, start)
-            start -= size
-            tail = os.pread(self._file.fileno(), size, start) + tail
+        size = start = os.fstat(self._file.fileno()).st_size
+        chunks: list[bytes] = []  # from the last to the first
+        while start and b"\n" not in (chunks[-1] if chunks else b""):
+            length = min(CHUNK, start)
+            start -= length
+            self._file.seek(start)
+            chunks.append(self._file.read(length))
+        tail = b"".join(reversed(chunks))
         line = tail[tail.rfind(b"\n") + 1 :]
         if not line:
             return
         if _is_complete(line):
             self._write_all(b"\n")
         else:
-            self._file.truncate(start + len(tail) - len(line))
+            self._file.truncate(size - len(line))
             _warn(self.path, "its last line was incomplete, and was cut off before more was written")
 
     def _mend_packed(self) -> None:
@@ -149,24 +153,26 @@ class LineFile:
 def _packed_again(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The whole lines of the text, compressed."""
     compressor = zlib.compressobj(wbits=GZIP)
-    rest = b""
+    line = bytearray()  # the beginning of one
     for chunk in chunks:
-        rest += chunk
-        end = rest.rfind(b"\n") + 1
-        yield compressor.compress(rest[:end])
-        rest = rest[end:]
-    if rest and _is_complete(rest):
-        yield compressor.compress(rest + b"\n")
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield compressor.compress(line + chunk[:end])
+            line.clear()
+        line += chunk[end:]
+    if line and _is_complete(bytes(line)):
+        yield compressor.compress(line + b"\n")
     yield compressor.flush()
 
 
 def _first_line(chunks: Iterator[bytes]) -> bytes:
-    line = b""
+    line = bytearray()
     for chunk in chunks:
-        line += chunk
-        if b"\n" in chunk:
+        end = chunk.find(b"\n") + 1
+        line += chunk[:end] if end else chunk
+        if end:
             break
-    return line[: line.find(b"\n") + 1] or line
+    return bytes(line)
 
 
 def _is_complete(line: bytes) -> bool:

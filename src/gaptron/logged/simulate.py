@@ -15,8 +15,8 @@ from gaptron.validation import Classes, Labels
 def record(learner: Learner, X: Any, y: Labels, *, name: str = "recorded") -> Log:
     """Decide and learn round by round, and log every decision.
 
-    The log knows of y only whether each label played was right. With full information the learner itself is told
-    more. As always when deciding one by one, algorithms with a step size need `norm=`.
+    The log knows of y only whether each label played was right. With full information the learner itself learns
+    the right label. As always when deciding one by one, algorithms with a step size need `norm=`.
     """
     if learner.problem.feedback is Feedback.GRAPH:
         raise SettingError(
