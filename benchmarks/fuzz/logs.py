@@ -114,7 +114,8 @@ def damage_arrays(data: bytes, rng: np.random.Generator) -> bytes:
         elif kind == 3 and np.asarray(array).dtype.kind in "iuf" and np.asarray(array).size:
             values = np.array(array)
             big = [-1, 0, 2**31, 2**62] if values.dtype.kind in "iu" else [np.nan, np.inf, -1.0, 1e300, 0.0]
-            values.reshape(-1)[rng.integers(0, values.size)] = big[rng.integers(0, len(big))]
+            odd = np.array(big)[rng.integers(0, len(big))].astype(values.dtype)
+            values.reshape(-1)[rng.integers(0, values.size)] = odd
             arrays[key] = values
         elif kind == 4:
             arrays[key] = np.array(["a", "b"]) if rng.random() < 0.5 else np.zeros((0,))
