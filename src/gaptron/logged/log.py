@@ -47,8 +47,9 @@ class Log:
         name: str = "arrays",
     ) -> Self:
         """A log of arrays, a row or number for each round."""
-        known, rows = Classes(classes), tidied(X, name)
+        rows = tidied(X, name)
         try:
+            known = Classes(classes)
             codes = known.codes(labels)
         except InputError as error:
             raise StreamError(name, str(error)) from None
