@@ -535,6 +535,11 @@ class Learner:
         if self._late > allowed:
             raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
 
+    def check(self, X: Any) -> None:
+        """Refuse rows that this learner could not play: too wide, too long, not numbers. Changes nothing."""
+        _, _, longest = self._checked_rows(X)
+        self._check_norm(longest, "X")
+
     # --- checks -----------------------------------------------------------------------------------------------
 
     def _checked_row(self, x: Any) -> tuple[Row, int, float]:

@@ -71,7 +71,9 @@ def test_the_summary_says_what_is_estimated(path):
         assert re.search(rf"^{name} .*\d+\.\d\d% to \d+\.\d\d%", text, re.M), name
     assert "95% interval" in text and "--way replay, about 200 rounds" in text
     assert re.search(r"weights: mean [01]\.\d+ .*worth \d+ rounds", text)
+    assert re.search(r"^verdict: (better than the log|cannot tell): .*$", text.splitlines()[-1])
     replayed = run(path, "-a", "squarecb", "--way", "replay", "--set", "c=5")
+    assert "verdict: no comparison with the log" in replayed
     assert "rounds of 600 kept" in replayed and "c=5" in replayed and "weights:" not in replayed
 
 
@@ -100,6 +102,25 @@ def test_warnings_are_shown(tmp_path):
     lying = Log.from_arrays(log.X, log.codes, log.reward, np.sqrt(log.probability), classes=range(K))
     save_log(lying, tmp_path / "log.jsonl")
     assert "warning: the weights have mean" in run(str(tmp_path / "log.jsonl"), "-a", "squarecb")
+
+
+def test_a_sure_interval_beside_the_estimate_is_explained(tmp_path):
+    log = record(Learner("squarecb", n_classes=K, feedback="bandit", norm=1.0, seed=0), X, Y)
+    lying = Log.from_arrays(log.X, log.codes, log.reward, 0.6 * log.probability, classes=range(K))
+    save_log(lying, tmp_path / "log.jsonl")
+    report = account(str(tmp_path / "log.jsonl"))
+    sure = report["sure"]
+    assert not sure["low"] <= sure["mistakes"] <= sure["high"]
+    assert "does not contain the first estimate" in run(str(tmp_path / "log.jsonl"), "-a", "squarecb")
+
+
+def test_a_replay_of_next_to_nothing_is_not_recommended(tmp_path):
+    p = np.where(np.arange(K) == Y[:, None], 1 - 2e-3, 1e-3)
+    log = Log.from_arrays(X, Y, np.ones(600), p[np.arange(600), Y], classes=range(K), distribution=p)
+    save_log(log, tmp_path / "log.jsonl")
+    assert "too sure of its labels for --way replay (about 1 rounds)" in run(
+        str(tmp_path / "log.jsonl"), "-a", "squarecb"
+    )
 
 
 BAD = {
@@ -131,4 +152,4 @@ def test_a_mistake_is_one_line(tmp_path):
     code = "from gaptron.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
     assert done.returncode == 2 and done.stdout == ""
-    assert re.fullmatch(r"gaptron: .*log\.jsonl, line 2: not JSON \(.*\)\n", done.stderr)
+    assert re.fullmatch(r"gaptron: .*log\.jsonl, line 2: not JSON \(.*\); --skip-damaged passes over .*\n", done.stderr)

@@ -17,7 +17,9 @@ NAMES = ["log.jsonl", "log.jsonl.gz", "log.ndjson.xz", "log.dsjson", "log.dsjson
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("classes", [("ant", "bee", "cat"), (7, 3, 5)], ids=["words", "numbers"])
+@pytest.mark.parametrize(
+    "classes", [("ant", "bee", "cat"), (7, 3, -5), ("1", "02", "1.0")], ids=["words", "numbers", "digits"]
+)
 def test_there_and_back(tmp_path, name, sparse, whole, classes):
     log = some_log(sparse=sparse, whole=whole, classes=classes)
     save_log(log, tmp_path / name)
@@ -173,8 +175,9 @@ def test_a_beginning_alone_is_not_a_log(tmp_path):
 
 def test_damaged_gz_is_named(tmp_path):
     save_log(some_log(), tmp_path / "log.jsonl.gz")
-    data = (tmp_path / "log.jsonl.gz").read_bytes()
-    (tmp_path / "log.jsonl.gz").write_bytes(data[:-30])
+    data = bytearray((tmp_path / "log.jsonl.gz").read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (tmp_path / "log.jsonl.gz").write_bytes(data)
     with pytest.raises(StreamError, match="damaged"):
         open_log(tmp_path / "log.jsonl.gz")
 
@@ -229,9 +232,6 @@ def test_a_decision_log_refuses_what_would_spoil_it(tmp_path):
     with pytest.raises(StreamError, match="other labels or features"):
         DecisionLog(path).write(learner(classes=["a", "b"]).decide(row), correct=True)
     assert path.read_bytes() == before
-    path.write_bytes(before[:-5])
-    with pytest.raises(StreamError, match="middle of a line"):
-        DecisionLog(path).write(decision, correct=True)
     path.write_text("hello\n")
     with pytest.raises(StreamError, match="not JSON"):
         DecisionLog(path).write(decision, correct=True)
@@ -352,6 +352,10 @@ def test_the_arrays_are_those_the_pipeline_names():
         ({"n_actions": 1}, "n_actions"),
         ({"n_rounds": 41}, "n_rounds is 41"),
         ({"classes": ["a"]}, "classes names 1"),
+        ({"classes": ["a", "b", "a"]}, "arrays: classes holds a label twice"),
+        ({"classes": 3}, "one label for each action"),
+        ({"n_actions": 2**62, "classes": None}, "n_actions is"),
+        ({"reward": np.full(40, 1j)}, "reward must hold numbers"),
         ({"context": np.full((40, 4), np.nan)}, "row 0: a feature is NaN"),
         ({"context": np.ones(40)}, "at least one column"),
         ({"pi_b": np.ones((40, 2))}, "shape"),

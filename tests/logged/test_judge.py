@@ -7,7 +7,7 @@ from scipy.stats import binom
 from gaptron import Learner
 from gaptron.errors import InputError, SettingError
 from gaptron.logged import Log, judge, record, replay, teach
-from gaptron.logged.rewards import FIRST, guesses
+from gaptron.logged.estimates import FIRST_FIT, guesses
 from tests.conftest import noisy_stream, portrait
 from tests.logged.worlds import some_log
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_recorded_changes_nothing(rows, labels, said):
 
 
 def test_a_graph_is_not_recorded():
-    with pytest.raises(SettingError, match="rights and wrongs"):
+    with pytest.raises(SettingError, match="only whether the label played was right"):
         record(Learner("gappletron", n_classes=K, feedback=np.eye(K, dtype=bool), norm=1.0), X[:5], Y[:5])
 
 
@@ -154,19 +154,19 @@ def test_teaching_needs_no_whole_distribution():
     one, two = learner(), learner()
     first, second = teach(one, uniform_log(whole=True)), teach(two, uniform_log())
     np.testing.assert_array_equal(one.weights, two.weights)
-    assert first.estimates == second.estimates and first.out_of_reach == 0.0 and second.out_of_reach is None
+    assert [e.mistakes for e in first.estimates] == [e.mistakes for e in second.estimates]
+    assert first.out_of_reach == 0.0 and second.out_of_reach is None
 
 
 def watched(mine):
-    """Every distribution it decides by, as it goes."""
-    seen, decide = [], mine.decide
+    """Every distribution it is judged by, as it goes."""
+    seen, distribution = [], mine.distribution
 
-    def watch(x):
-        decision = decide(x)
-        seen.append(decision.distribution)
-        return decision
+    def watch(X):
+        seen.append(distribution(X)[0])
+        return seen[-1]
 
-    mine.decide = watch
+    mine.distribution = watch
     return seen
 
 
@@ -311,6 +311,66 @@ def test_a_learner_that_plays_none_of_the_labels_is_said_to_be_unknown():
         judge(sure, log)
 
 
+# --- the conclusion in words --------------------------------------------------------------------------------
+
+
+def trained():
+    mine = learner()
+    mine.play(X[:300], Y[:300])
+    return mine
+
+
+def test_a_better_learner_is_said_to_be_better():
+    words = judge(trained(), uniform_log(whole=True)).conclusion
+    assert words.startswith("better than the log: ") and words.endswith("also by the sure interval")
+
+
+def test_a_worse_learner_is_said_to_be_worse():
+    p = np.where(np.arange(K) == Y[:, None], 0.9, 0.05)
+    labels = (np.random.default_rng(0).random((len(Y), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    chances = p[np.arange(len(Y)), labels]
+    good = Log.from_arrays(X, labels, labels == Y, chances, classes=range(K), distribution=p)
+    assert judge(learner(), good).conclusion.startswith("worse than the log: ")
+
+
+def test_what_cannot_be_told_is_said_with_what_would_tell():
+    """A learner that has seen nothing plays as the uniform log did."""
+    words = judge(learner(), uniform_log(whole=True)).conclusion
+    assert words.startswith("cannot tell: ") and "overlap" in words
+    few = judge(trained(), uniform_log(whole=True)[:60]).conclusion
+    assert "worth only" in few and "more random logger" in few
+    honest = uniform_log()
+    lying = Log.from_arrays(X, honest.codes, honest.reward, np.full(len(Y), 0.6), classes=range(K))
+    assert "probabilities seem to be wrong" in judge(trained(), lying).conclusion
+    assert "no comparison with the log" in replay(learner(), honest).conclusion
+
+
+def test_rounds_that_would_tell_are_about_right():
+    p = np.where(np.arange(K) == Y[:, None], 0.7, 0.15)
+    slightly = np.random.default_rng(1)
+    labels = (slightly.random((len(Y), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    log = Log.from_arrays(X, labels, labels == Y, p[np.arange(len(Y)), labels], classes=range(K), distribution=p)
+    verdict = judge(trained(), log[:150])
+    estimate, logged = verdict.estimates[-1], verdict.logged
+    if "overlap" in verdict.conclusion:
+        halves = (estimate.high - estimate.low + logged.high - logged.low) / 2
+        rounds = 150 * (halves / (logged.mistakes - estimate.mistakes)) ** 2
+        assert f"{rounds:,.0f} such rounds" in verdict.conclusion
+
+
+def test_few_heavy_rounds_are_noticed_where_nothing_else_says_how_much_they_vary():
+    rng = np.random.default_rng(4)
+    p = np.where(np.arange(K) == Y[:, None], 0.98, 0.01)
+    labels = (rng.random((len(Y), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    given = (X, labels, labels == Y, p[np.arange(len(Y)), labels])
+    mine = trained()
+    bare = judge(mine, Log.from_arrays(*given, classes=range(K)))
+    assert any("few rounds with heavy weights" in warning for warning in bare.warnings)
+    whole = judge(mine, Log.from_arrays(*given, classes=range(K), distribution=p))
+    assert whole.skewness is None
+    assert whole.estimates[0].high > bare.estimates[0].high
+
+
 # --- guesses ------------------------------------------------------------------------------------------------
 
 
@@ -319,7 +379,7 @@ def test_guesses_are_of_the_past_alone(sparse):
     log = some_log(T=400, sparse=sparse)
     before = guesses(log)
     assert before.shape == (400, 3) and before.min() >= 0.0 and before.max() <= 1.0
-    np.testing.assert_array_equal(before[:FIRST], 1 / 3)
+    np.testing.assert_array_equal(before[:FIRST_FIT], 1 / 3)
     turned = log.reward.copy()
     turned[200:] = 1 - turned[200:]
     after = guesses(Log(log.X, log.codes, turned, log.probability, None, log.classes, ""))

@@ -98,12 +98,6 @@ def weights(state: SeparableState, sparse: bool) -> Matrix:
     return np.asarray(state.size[0].half_scale * (state.A.T @ by_label(state.S, sparse)))
 
 
-def check_state(settings: Separable, problem: Problem, state: SeparableState) -> None:
-    """No more rows are kept than there is room for."""
-    if not 0 <= state.size[0].rows <= len(state.A):
-        raise ValueError("more rows are kept than there is room for")
-
-
 # --- theory -----------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """`gaptron evaluate`: what logged decisions say of a learner that did not make them."""
 
 import json
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,42 +9,59 @@ import typer
 
 from gaptron.cli import settings
 from gaptron.cli.table import show
-from gaptron.errors import SettingError
+from gaptron.errors import SettingError, StreamError
 
 if TYPE_CHECKING:
     from gaptron import Learner
     from gaptron.logged import Estimate, Log, Verdict
 
 WAYS = {
-    "taught": "taught by the log: judged on every round, then told its answer",
+    "taught": "taught by the log: judged on every round, then given its answer",
     "frozen": "taught by the first part of the log, frozen, and judged on the rest",
     "replay": "from scratch, deciding for itself, on the rounds the log can answer",
 }
 DATA, LEARN, SHOW = "Reading the log", "Learning", "Output"
+SHORT = 100  # rounds of a replay that are too few to recommend one
 
 
 def evaluate(
     log: Annotated[str, typer.Argument(help="A file of logged decisions, or - for standard input.")],
     algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="The learner to judge.", rich_help_panel=LEARN)],
     way: Annotated[str, typer.Option(help="taught, frozen or replay.", rich_help_panel=LEARN)] = "taught",
-    split: Annotated[float, typer.Option(help="frozen: which part of the log teaches.", rich_help_panel=LEARN)] = 0.5,
+    split: Annotated[
+        float, typer.Option(help="frozen: the share of the log, from its start, that teaches.", rich_help_panel=LEARN)
+    ] = 0.5,
     loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
-    norm: Annotated[float | None, typer.Option(help="X ≥ ‖x‖; else measured.", rich_help_panel=LEARN)] = None,
-    radius: Annotated[float | None, typer.Option(help="D ≥ ‖U‖.", rich_help_panel=LEARN)] = None,
-    horizon: Annotated[int | None, typer.Option(help="T; else the rounds it learns.", rich_help_panel=LEARN)] = None,
+    norm: Annotated[
+        float | None,
+        typer.Option(help="X, at least the norm of every row; by default measured.", rich_help_panel=LEARN),
+    ] = None,
+    radius: Annotated[
+        float | None,
+        typer.Option(help="D, the largest norm of a comparator, for algorithms that need it.", rich_help_panel=LEARN),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="T; by default the number of rounds it learns from.", rich_help_panel=LEARN)
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of the algorithm.", rich_help_panel=LEARN),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For all draws.", rich_help_panel=LEARN)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.", rich_help_panel=LEARN)] = 0,
     format_: Annotated[
-        str, typer.Option("--format", help="jsonl, dsjson or obp; else by extension.", rich_help_panel=DATA)
+        str, typer.Option("--format", help="jsonl, dsjson or obp; by default from the extension.", rich_help_panel=DATA)
     ] = "",
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)
     ] = None,
-    level: Annotated[float, typer.Option(help="Of confidence of the intervals.", rich_help_panel=SHOW)] = 0.95,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=SHOW)] = False,
+    skip_damaged: Annotated[
+        bool,
+        typer.Option("--skip-damaged", help="Pass over lines that cannot be read; name them.", rich_help_panel=DATA),
+    ] = False,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.", rich_help_panel=SHOW)] = 0.95,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
+    ] = False,
 ) -> None:
     """Estimate from logged decisions how often another learner would have been wrong.
 
@@ -53,33 +71,46 @@ def evaluate(
 
     gaptron evaluate uniform.npz -a banditron --set gamma=0.1 --way replay
     """
-    from gaptron.logged import open_log  # noqa: PLC0415
-
     if way not in WAYS:
         raise SettingError(f"--way {way!r} must be one of {', '.join(WAYS)}")
     if not 0.0 < split < 1.0:
         raise SettingError(f"--split {split:g} must lie between 0 and 1")
-    found = open_log(log, format=format_ or None, n_features=features)
-    first = int(split * found.n_rounds)
-    if way == "frozen" and not 0 < first < found.n_rounds:
-        raise SettingError(f"--split {split:g} leaves no round on one side of {found.n_rounds}")
-    own = max(1, round(found.least * found.n_rounds))  # about so many rounds a replay would keep
+    logged, damage = _open(log, format_ or None, features, skip_damaged)
+    first = int(split * logged.n_rounds)
+    if way == "frozen" and not 0 < first < logged.n_rounds:
+        raise SettingError(f"--split {split:g} leaves no round on one side of {logged.n_rounds}")
+    replayed = max(1, round(logged.least * logged.n_rounds))  # about so many rounds a replay would keep
     learner = _learner(
         algorithm,
-        found,
+        logged,
         loss=loss or None,
-        norm=norm or found.norm or None,
+        norm=norm or logged.norm or None,
         radius=radius,
-        horizon=horizon or {"taught": found.n_rounds, "frozen": first, "replay": own}[way],
+        horizon=horizon or {"taught": logged.n_rounds, "frozen": first, "replay": replayed}[way],
         seed=seed,
         **settings.read(set_ or []),
     )
-    verdict = _verdict(learner, found, way, first, level, seed)
-    said = _account(learner, found, way, verdict, own)
+    verdict = _verdict(learner, logged, way, first, level, seed)
+    report = _report(learner, logged, way, verdict, replayed, damage)
     if json_:
-        typer.echo(json.dumps(said, ensure_ascii=False))
+        typer.echo(json.dumps(report, ensure_ascii=False))
     else:
-        _summary(said)
+        _summary(report)
+
+
+def _open(path: str, form: str | None, features: int | None, skip_damaged: bool) -> "tuple[Log, list[str]]":
+    """The log, and what was left out of it."""
+    from gaptron.logged import DamagedLogWarning, open_log  # noqa: PLC0415
+    from gaptron.logged.lines import DamagedLineError  # noqa: PLC0415
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DamagedLogWarning)
+        try:
+            log = open_log(path, format=form, n_features=features, damaged="skip" if skip_damaged else "refuse")
+        except DamagedLineError as problem:
+            hint = "" if skip_damaged else "; --skip-damaged passes over lines that cannot be read"
+            raise StreamError(problem.source, f"{problem.problem}{hint}", problem.line) from None
+    return log, [str(warning.message) for warning in caught if issubclass(warning.category, DamagedLogWarning)]
 
 
 def _learner(algorithm: str, log: "Log", **options: Any) -> "Learner":
@@ -107,7 +138,9 @@ def _verdict(learner: "Learner", log: "Log", way: str, first: int, level: float,
         return judge(learner, log[first:], level=level)
 
 
-def _account(learner: "Learner", log: "Log", way: str, verdict: "Verdict", own: int) -> dict[str, Any]:
+def _report(
+    learner: "Learner", log: "Log", way: str, verdict: "Verdict", replayed: int, damage: list[str]
+) -> dict[str, Any]:
     """Everything the summary says, as one object."""
 
     def plain(estimate: "Estimate") -> dict[str, float]:
@@ -132,39 +165,56 @@ def _account(learner: "Learner", log: "Log", way: str, verdict: "Verdict", own: 
         "heaviest_weight": float(verdict.weights.max()),
         "least_probability": log.least,
         "out_of_reach": verdict.out_of_reach,
-        "replay_would_use": own,
-        "warnings": list(verdict.warnings),
+        "replay_would_use": replayed,
+        "conclusion": verdict.conclusion,
+        "warnings": [*damage, *verdict.warnings],
     }
 
 
-def _summary(said: dict[str, Any]) -> None:
-    T, way = said["judged"], said["way"]
+def _summary(report: dict[str, Any]) -> None:
+    T, way = report["judged"], report["way"]
     typer.echo(
-        f"{said['log']}: {said['n_rounds']:,} rounds, {said['n_features']:,} features, {said['n_classes']} classes"
+        f"{report['log']}: {report['n_rounds']:,} rounds, {report['n_features']:,} features, "
+        f"{report['n_classes']} classes"
     )
-    typer.echo(f"{said['algorithm']}, {WAYS[way]}\n")
-    named = {"the log itself": said["logged"], **said["estimates"], "sure": said["sure"]}
+    typer.echo(f"{report['algorithm']}, {WAYS[way]}\n")
+    named = {"the log itself": report["logged"], **report["estimates"], "sure": report["sure"]}
     remarks = {
         "the log itself": "what was logged" if way == "replay" else f"on the same {T:,} rounds",
-        "replay": f"{said['used']:,} rounds of {T:,} kept",
+        "replay": f"{report['used']:,} rounds of {T:,} kept",
         "sure": "proved; the others approximate",
     }
-    rows = [("", "mistakes", f"{100 * said['level']:g}% interval", "")]
-    for name, found in named.items():
-        interval = f"{found['low']:.2%} to {found['high']:.2%}"
-        rows.append((name, "" if name == "sure" else f"{found['mistakes']:.2%}", interval, remarks.get(name, "")))
+    rows = [("", "mistakes", f"{100 * report['level']:g}% interval", "")]
+    for name, estimate in named.items():
+        interval = f"{estimate['low']:.2%} to {estimate['high']:.2%}"
+        rows.append((name, "" if name == "sure" else f"{estimate['mistakes']:.2%}", interval, remarks.get(name, "")))
     show(rows)
     typer.echo()
-    if way == "replay":
-        typer.echo(f"a run of {said['used']:,} rounds: to be compared with runs of that length")
-    else:
+    _explain_sure(report)
+    if way != "replay":
         typer.echo(
-            f"weights: mean {said['mean_weight']:.3f} (1 if all is well), heaviest {said['heaviest_weight']:.4g}; "
-            f"worth {said['effective']:,.0f} rounds of its own"
+            f"weights: mean {report['mean_weight']:.3f} (1 if all is well), heaviest {report['heaviest_weight']:.4g}; "
+            f"worth {report['effective']:,.0f} rounds of its own"
         )
-        typer.echo(
-            f"not how it would have done deciding for itself: --way replay, about {said['replay_would_use']:,} rounds"
-        )
-    for warning in said["warnings"]:
+        _suggest_replay(report["replay_would_use"])
+    typer.echo(settings.line(report["settings"]))
+    for warning in report["warnings"]:
         typer.echo(f"warning: {warning}")
-    typer.echo(settings.line(said["settings"]))
+    typer.echo(f"verdict: {report['conclusion']}")
+
+
+def _explain_sure(report: dict[str, Any]) -> None:
+    sure = report["sure"]
+    if not sure["low"] <= sure["mistakes"] <= sure["high"]:
+        typer.echo(
+            "the sure interval does not contain the first estimate: it is made of a bound from mistakes and one from "
+            "rewards, which disagree where the weights do not average 1"
+        )
+
+
+def _suggest_replay(rounds: int) -> None:
+    why_not = "not how it would have done deciding for itself: "
+    if rounds < SHORT:
+        typer.echo(f"{why_not}this log is too sure of its labels for --way replay (about {rounds:,} rounds)")
+    else:
+        typer.echo(f"{why_not}--way replay, about {rounds:,} rounds")

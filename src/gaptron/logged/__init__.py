@@ -1,15 +1,17 @@
-"""THE ARCHIVE: decisions that were logged, and what they say of learners that did not make them."""
+"""Decisions that were logged, and what they say of learners that did not make them."""
 
+from gaptron.logged.decision_log import DecisionLog
 from gaptron.logged.estimates import Estimate
 from gaptron.logged.files import LOG_FORMATS, open_log, save_log
-from gaptron.logged.jsonl import DecisionLog
 from gaptron.logged.judge import Verdict, judge, replay, teach
+from gaptron.logged.lines import DamagedLogWarning
 from gaptron.logged.log import Log
 from gaptron.logged.obp import from_obp, to_obp
-from gaptron.logged.record import record
+from gaptron.logged.simulate import record
 
 __all__ = [
     "LOG_FORMATS",
+    "DamagedLogWarning",
     "DecisionLog",
     "Estimate",
     "Log",

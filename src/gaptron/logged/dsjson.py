@@ -5,22 +5,37 @@
      "p":[0.8,0.1,0.1],"VWState":{"m":"gaptron"}}
 
 (in a file: one line). Actions are counted from 1, the one played comes first in `a` and `p`, and the cost is -reward.
+Labels that are whole numbers are under "number" instead of "label", so that 1 and "1" come back as what they were.
 Events of others are read too, as long as the actions are the same in every line: their shared features are hashed to
 columns by namespace and name, as the reader of VW's text does.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gaptron.errors import StreamError
 from gaptron.logged.jsonl import features
-from gaptron.logged.lines import Entry, Gathered, MalformedError, encode, get, is_column, number, numbers, objects
+from gaptron.logged.lines import (
+    LogBuilder,
+    LoggedDecision,
+    LogLines,
+    MalformedError,
+    encode,
+    get,
+    is_column,
+    number,
+    numbers,
+    short,
+)
 from gaptron.logged.log import CLOSE, Log
 from gaptron.streams import vw
-from gaptron.streams.labels import tidy
 from gaptron.streams.source import Source
 
-SHARED, LABEL = "x", "label"  # the namespaces of our own lines
+SHARED = "x"  # the namespace of features on our own lines
+LABEL, NUMBER = "label", "number"  # and of labels: texts, and whole numbers
+WIDE = 2**24  # columns that are taken on the word of a single line
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 
 class Event(NamedTuple):
@@ -28,38 +43,49 @@ class Event(NamedTuple):
 
     shared: dict[str, Any]
     actions: list[Any]
-    entry: Entry
+    decision: LoggedDecision
 
 
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read(source: Source, n_features: int | None) -> Log:
-    """The log in a file of this form."""
-    actions: list[Any] | None = None
-    width = n_features or 0
-    ours = True
-    gathered = Gathered(source)
-    for at, line in objects(source):
-        try:
-            event = _event(line)
-            if actions is None:
-                actions, ours = event.actions, _ours(event.shared)
-                width = n_features or (0 if ours else vw.WIDTH)
-            if event.actions != actions:
+class _Events:
+    """The events so far: the first one fixes the actions, and whether features are numbered or hashed."""
+
+    def __init__(self, source: Source, n_features: int | None) -> None:
+        self.builder = LogBuilder(source)
+        self.actions: list[Any] | None = None
+        self.width = n_features or 0
+        self._n_features = n_features
+        self._numbered = True
+
+    def take(self, at: int, line: dict[str, Any]) -> None:
+        event = _event(line)
+        if self.actions is None:
+            numbered, width = _is_numbered(event.shared), self.width
+            width = width or (0 if numbered else vw.WIDTH)
+        else:
+            numbered, width = self._numbered, self.width
+            if event.actions != self.actions:
                 raise MalformedError("its actions are not those of the lines before, and labels are fixed here")
-            pairs = _numbered(event.shared) if ours else _hashed(event.shared, width)
-            columns, values = [column for column, _ in pairs], [value for _, value in pairs]
-            widest = max(columns, default=-1) + 1
-            if n_features is not None and widest > n_features:
-                raise MalformedError(f"feature {widest - 1} is past the last one (n_features={n_features})")
-            width = max(width, widest)
-            gathered.add(at, event.entry._replace(columns=columns, values=values))
-        except MalformedError as problem:
-            raise StreamError(source.name, str(problem), at) from None
-    if actions is not None and not width:
+        pairs = _columns(event.shared) if numbered else _hashed(event.shared, width)
+        columns, values = [column for column, _ in pairs], [value for _, value in pairs]
+        widest = max(columns, default=-1) + 1
+        if self._n_features is not None and widest > self._n_features:
+            raise MalformedError(f"feature {widest - 1} is past the last one (n_features={self._n_features})")
+        if widest > max(WIDE, width):
+            raise MalformedError(f"feature {widest - 1} makes very wide rows: say n_features=... if that is right")
+        self.builder.add(at, event.decision._replace(columns=columns, values=values))
+        self.actions, self._numbered, self.width = event.actions, numbered, max(width, widest)
+
+
+def read(source: Source, n_features: int | None, *, skip_damaged: bool = False) -> Log:
+    """The log in a file of this form."""
+    events = _Events(source, n_features)
+    LogLines(source, skip_damaged=skip_damaged, header=False).each(events.take)
+    if events.actions is not None and not events.width:
         raise StreamError(source.name, "no line has a feature: say n_features=... if that is right")
-    return gathered.log(_labels(actions or []), width)
+    return events.builder.log(_labels(events.actions or []), events.width)
 
 
 def _event(line: dict[str, Any]) -> Event:
@@ -84,7 +110,7 @@ def _event(line: dict[str, Any]) -> Event:
     if not -1.0 <= cost <= 0.0:
         raise MalformedError(f"_label_cost {cost:g} is not in [-1, 0]: the cost of a reward in [0, 1] is -reward")
     shared = {name: value for name, value in context.items() if name != "_multi"}
-    return Event(shared, actions, Entry([], [], played - 1, probability, -cost, distribution))
+    return Event(shared, actions, LoggedDecision([], [], played - 1, probability, -cost, distribution))
 
 
 def _order(line: dict[str, Any], K: int) -> list[int]:
@@ -96,59 +122,72 @@ def _order(line: dict[str, Any], K: int) -> list[int]:
 
 def _whole(value: Any, name: str, K: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= K:
-        raise MalformedError(f"{name} is {value!r}, not one of 1..{K}")
+        raise MalformedError(f"{name} is {short(value)}, not one of 1..{K}")
     return value
 
 
-def _ours(shared: dict[str, Any]) -> bool:
-    found = shared.get(SHARED)
-    return list(shared) == [SHARED] and isinstance(found, dict) and all(map(is_column, found))
+def _is_numbered(shared: dict[str, Any]) -> bool:
+    features = shared.get(SHARED)
+    return list(shared) == [SHARED] and isinstance(features, dict) and all(map(is_column, features))
 
 
-def _numbered(shared: dict[str, Any]) -> list[tuple[int, float]]:
-    if not _ours(shared):
+def _columns(shared: dict[str, Any]) -> list[tuple[int, float]]:
+    if not _is_numbered(shared):
         raise MalformedError("its features have names, those of the first line numbers")
     return [(int(key), number(value, f"feature {key}")) for key, value in shared[SHARED].items()]
 
 
 def _hashed(shared: dict[str, Any], width: int) -> list[tuple[int, float]]:
-    return [(vw.column(f"{space}^{name}".encode(), width), value) for space, name, value in _flat(shared)]
+    pairs: list[tuple[int, float]] = []
 
+    def keep(space: str, name: str, value: float) -> None:
+        pairs.append((vw.column(f"{space}^{name}".encode(errors="surrogatepass"), width), value))
 
-def _flat(found: dict[str, Any], space: str = "") -> Iterator[tuple[str, str, float]]:
-    """Features with their namespaces, as VW reads JSON: texts and true are indicators, arrays are numbered."""
-    for key, value in found.items():
-        if key.startswith("_") or value is None or value is False:
-            continue
-        if isinstance(value, dict):
-            yield from _flat(value, key)
-        elif isinstance(value, str):
-            yield space, f"{key}={value}", 1.0
-        elif isinstance(value, list):
-            for at, entry in enumerate(value):
-                yield from _flat(entry if isinstance(entry, dict) else {str(at): entry}, key)
-        else:
-            yield space, key, 1.0 if value is True else number(value, key)
+    def flatten(fields: dict[str, Any], space: str) -> None:
+        """Features with their namespaces, as VW reads JSON: texts and true are indicators, arrays are numbered."""
+        for key, value in fields.items():
+            if key.startswith("_") or value is None or value is False:
+                continue
+            if isinstance(value, dict):
+                flatten(value, key)
+            elif isinstance(value, str):
+                keep(space, f"{key}={value}", 1.0)
+            elif isinstance(value, list):
+                for at, element in enumerate(value):
+                    flatten(element if isinstance(element, dict) else {str(at): element}, key)
+            else:
+                keep(space, key, 1.0 if value is True else number(value, key))
+
+    flatten(shared, "")
+    return pairs
 
 
 def _labels(actions: list[Any]) -> tuple[Any, ...]:
     """What our own lines call the labels; actions of others are 0, 1, ..."""
+    texts, whole = _names(actions, LABEL), _names(actions, NUMBER)
+    if whole is not None and all(map(_WHOLE.fullmatch, whole)):
+        return tuple(map(int, whole))
+    return tuple(range(len(actions))) if texts is None else tuple(texts)
+
+
+def _names(actions: list[Any], space: str) -> list[str] | None:
+    """The one name that each action has in this namespace, if they are made so and all different."""
     names: list[str] = []
     for action in actions:
-        found = action.get(LABEL) if isinstance(action, dict) and list(action) == [LABEL] else None
-        if not isinstance(found, dict) or len(found) != 1:
-            return tuple(range(len(actions)))
-        names += found
-    labels = tidy(names)
-    return labels if len(set(labels)) == len(labels) else tuple(range(len(actions)))
+        inside = action.get(space) if isinstance(action, dict) and list(action) == [space] else None
+        if not isinstance(inside, dict) or len(inside) != 1:
+            return None
+        names += inside
+    return names if len(set(names)) == len(names) else None
 
 
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-def write(log: Log) -> Iterator[str]:
+def write(log: Log) -> Iterator[bytes]:
     """The lines of a log."""
-    actions = [{LABEL: {str(label): 1}} for label in log.classes]
+    space = LABEL if isinstance(log.classes[0], str) else NUMBER
+    actions = [{space: {str(label): 1}} for label in log.classes]
     for t in range(log.n_rounds):
         row, code = features(log.row(t)), int(log.codes[t])
         x = row if isinstance(row, dict) else {str(at): value for at, value in enumerate(row) if value}

@@ -1,18 +1,31 @@
-"""Logs on disk: the form is told by the extension."""
+"""Logs on disk: the extension says the form."""
 
+import bz2
+import io
+import lzma
 import os
-from typing import NamedTuple
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.errors import InputError, StreamError
+from gaptron import atomic_file
+from gaptron.errors import InputError, SettingError, StreamError
 from gaptron.logged import dsjson, jsonl, obp
-from gaptron.logged.lines import open_text, plain_classes
+from gaptron.logged.lines import plain_classes
 from gaptron.logged.log import Log
 from gaptron.streams.source import Source
 
+_COMPRESSORS: dict[str, Any] = {
+    ".gz": lambda: zlib.compressobj(wbits=31),  # 31: with the header and checksum of a .gz file
+    ".bz2": bz2.BZ2Compressor,
+    ".xz": lzma.LZMACompressor,
+}
+DAMAGED = ("refuse", "skip")
 
-class Form(NamedTuple):
+
+class LogFormat(NamedTuple):
     """What a file of logged decisions looks like."""
 
     extensions: tuple[str, ...]
@@ -20,24 +33,37 @@ class Form(NamedTuple):
 
 
 LOG_FORMATS = {
-    "dsjson": Form((".dsjson", ".json")),
-    "jsonl": Form((".jsonl", ".ndjson")),
-    "obp": Form((".npz",), binary=True),
+    "dsjson": LogFormat((".dsjson", ".json")),
+    "jsonl": LogFormat((".jsonl", ".ndjson")),
+    "obp": LogFormat((".npz",), binary=True),
 }
 
 
-def open_log(source: str | os.PathLike[str], *, format: str | None = None, n_features: int | None = None) -> Log:
+def open_log(
+    source: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    n_features: int | None = None,
+    damaged: str = "refuse",
+) -> Log:
     """The log in a file, or on standard input.
+
+    An incomplete last line, as a full disk or a killed process leaves it, is left out with a DamagedLogWarning.
 
     Args:
         source: a path (.jsonl, .dsjson, .npz; the first two also .gz .bz2 .xz) or "-" for standard input.
         format: jsonl, dsjson or obp, where the extension does not tell; on standard input the default is jsonl.
         n_features: the width, for dsjson, which does not say; by default the last column in use, and 2¹⁸ where names
             are hashed to columns.
+        damaged: "refuse" a file with a line that cannot be read; or "skip" such lines, with a DamagedLogWarning that
+            names them. Lines that can be read and hold impossible numbers are refused in any case: they were not
+            damaged on the disk but logged wrongly.
 
     Raises:
         StreamError: names the file and, where there are lines, the line.
     """
+    if damaged not in DAMAGED:
+        raise SettingError(f"damaged={damaged!r} must be one of {', '.join(DAMAGED)}")
     origin = Source(os.fspath(source))
     if not origin.piped and not os.path.exists(origin.path):
         raise StreamError(origin.name, "there is no such file")
@@ -48,31 +74,49 @@ def open_log(source: str | os.PathLike[str], *, format: str | None = None, n_fea
         if n_features < 1:
             raise InputError("n_features must be at least 1")
     if form == "dsjson":
-        return dsjson.read(origin, n_features)
-    return jsonl.read(origin) if form == "jsonl" else obp.read(origin)
+        return dsjson.read(origin, n_features, skip_damaged=damaged == "skip")
+    return jsonl.read(origin, skip_damaged=damaged == "skip") if form == "jsonl" else obp.read(origin)
 
 
 def save_log(log: Log, path: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write a log to a file, in the form its extension tells. A file that is there is replaced."""
+    """Write a log to a file, in the form its extension names. A file that is there is replaced as a whole.
+
+    Raises:
+        StreamError: the file cannot be written; one that was there is as it was.
+    """
     place = Source(os.fspath(path))
     form = _form(place, format)
     plain_classes(log.classes)
     if form == "obp":
-        arrays = obp.to_obp(log)
-        try:
-            with open(place.path, "wb") as binary:
-                np.savez_compressed(binary, **arrays)
-        except OSError as problem:
-            raise StreamError(place.name, f"cannot be written ({problem.strerror or problem})") from None
+        parts: Iterable[bytes] = _zipped(log)
+    else:
+        parts = _compressed(jsonl.write(log) if form == "jsonl" else dsjson.write(log), place.suffixes[1])
+    try:
+        atomic_file.replace(place.path, parts)
+    except OSError as problem:
+        raise StreamError(place.name, f"cannot be written ({problem.strerror or problem})") from None
+
+
+def _compressed(lines: Iterator[bytes], extension: str) -> Iterator[bytes]:
+    if not extension:
+        yield from lines
         return
-    with open_text(place.path, "w") as text:
-        text.writelines(jsonl.write(log) if form == "jsonl" else dsjson.write(log))
+    compressor = _COMPRESSORS[extension]()
+    for line in lines:
+        yield compressor.compress(line)
+    yield compressor.flush()
+
+
+def _zipped(log: Log) -> list[bytes]:
+    file = io.BytesIO()
+    np.savez_compressed(file, **obp.to_obp(log))
+    return [file.getvalue()]
 
 
 def _form(source: Source, asked: str | None) -> str:
     extension, packed = source.suffixes
-    told = next((name for name, form in LOG_FORMATS.items() if extension in form.extensions), None)
-    name = asked or told
+    by_extension = next((name for name, form in LOG_FORMATS.items() if extension in form.extensions), None)
+    name = asked or by_extension
     if name not in LOG_FORMATS:
         raise StreamError(source.name, f"unknown form of a log: say format= one of {', '.join(LOG_FORMATS)}")
     if packed and LOG_FORMATS[name].binary:

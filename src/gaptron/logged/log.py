@@ -47,8 +47,9 @@ class Log:
         name: str = "arrays",
     ) -> Self:
         """A log of arrays, a row or number for each round."""
-        known, rows = Classes(classes), tidied(X, name)
+        rows = tidied(X, name)
         try:
+            known = Classes(classes)
             codes = known.codes(labels)
         except InputError as error:
             raise StreamError(name, str(error)) from None
@@ -170,6 +171,9 @@ def checked(
 
 def _numbers(values: Any, word: str, name: str) -> Vector:
     try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise StreamError(name, f"{word} must hold numbers") from None

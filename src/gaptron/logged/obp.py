@@ -1,6 +1,10 @@
 """The arrays of the Open Bandit Pipeline: the dictionary it calls bandit feedback, and the same in an .npz file."""
 
+import lzma
+import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,13 +12,32 @@ import numpy as np
 from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
-from gaptron.logged.lines import plain_classes
+from gaptron.logged.lines import MalformedError, plain_classes
 from gaptron.logged.log import Log
 from gaptron.streams.source import Source
 
 NEEDED = ("n_actions", "context", "action", "reward", "pscore")
 KNOWN = (*NEEDED, "n_rounds", "position", "pi_b", "classes")
 ROOM = 1 << 27  # numbers at most in a context that must be written out
+MOST_LABELS = 1 << 20  # where nothing in the file but n_actions says how many there are
+# What zipfile, its decompressors and numpy raise at bytes that are no archive of arrays.
+_UNREADABLE = (
+    ValueError,
+    OSError,
+    EOFError,
+    TypeError,
+    KeyError,
+    IndexError,
+    SyntaxError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
 
 
 def to_obp(log: Log) -> dict[str, Any]:
@@ -45,12 +68,14 @@ def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
     if position is not None and np.asarray(position).dtype.kind in "iuf" and np.any(np.asarray(position) != 0):
         raise StreamError(name, "decisions with several positions cannot be judged here: keep one position")
     action, count = np.asarray(feedback["action"]), np.asarray(feedback["n_actions"])
-    if count.shape != () or count.dtype.kind not in "iu" or count < 2:
-        raise StreamError(name, f"n_actions is {feedback['n_actions']!r}, not a whole number of at least 2")
+    if count.shape != () or count.dtype.kind not in "iu" or not 2 <= count <= MOST_LABELS:
+        raise StreamError(name, f"n_actions is {feedback['n_actions']!r}, not a whole number from 2 to {MOST_LABELS}")
     if action.ndim != 1 or action.dtype.kind not in "iu":
         raise StreamError(name, "action must be one whole number a round")
     if feedback.get("n_rounds") is not None and np.any(np.asarray(feedback["n_rounds"]) != len(action)):
         raise StreamError(name, f"n_rounds is {feedback['n_rounds']}, but action has {len(action)} entries")
+    if feedback.get("classes") is not None and np.ndim(feedback["classes"]) != 1:
+        raise StreamError(name, "classes must be one label for each action")
     classes = range(int(count)) if feedback.get("classes") is None else np.asarray(feedback["classes"]).tolist()
     if len(classes) != count:
         raise StreamError(name, f"classes names {len(classes)} labels, and n_actions is {count}")
@@ -74,10 +99,28 @@ def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
 
 def read(source: Source) -> Log:
     """The log in an .npz file of these arrays."""
-    with source.seekable() as place:
-        try:
-            with np.load(place) as arrays:
-                kept = {key: arrays[key] for key in KNOWN if key in arrays}
-        except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
-            raise StreamError(source.name, f"cannot be read as .npz ({error})") from None
+    try:
+        with source.seekable() as place, zipfile.ZipFile(place) as archive:
+            members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            kept = {key: _array(archive, members[key], key) for key in KNOWN if key in members}
+    except StreamError:
+        raise
+    except MalformedError as problem:
+        raise StreamError(source.name, str(problem)) from None
+    except _UNREADABLE as error:
+        raise StreamError(source.name, f"cannot be read as .npz ({error})") from None
     return from_obp(kept, source.name)
+
+
+def _array(archive: zipfile.ZipFile, name: str, key: str) -> Any:
+    """An array of the archive, once it is known that the file is as long as its header says."""
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read_header(file)
+        if kind.hasobject:
+            raise MalformedError(f"{key} holds Python objects, which are not read from files")
+        if math.prod(shape) * kind.itemsize != archive.getinfo(name).file_size - file.tell():
+            raise MalformedError(f"{key} is not as long as its header says")
+    with archive.open(name) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

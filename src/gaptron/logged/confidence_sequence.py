@@ -22,8 +22,13 @@ BETS = 0.9 * 0.5 ** np.arange(12)  # λ
 PRICES = -np.log1p(-BETS) - BETS  # ψ(λ)
 
 
-def sure(weights: Vector, mistakes: Vector, level: float) -> Estimate:
-    """Inverse propensity with an interval that is proved, not approximated."""
+def proved_interval(weights: Vector, mistakes: Vector, level: float) -> Estimate:
+    """Inverse propensity with an interval that is proved, not approximated.
+
+    The interval is made of two bounds, one from mistakes and one from rewards, and not centred at the estimate. Where
+    the weights do not average 1 the two disagree, and the estimate may lie outside: the interval is then the one to
+    believe, and if its ends have changed places, the logged probabilities are wrong.
+    """
     delta = (1.0 - level) / 2.0
     low = lower(weights * mistakes, delta)
     high = 1.0 - lower(weights * (1.0 - mistakes), delta)

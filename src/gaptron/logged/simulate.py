@@ -7,7 +7,6 @@ import numpy as np
 from gaptron.errors import InputError, SettingError
 from gaptron.learner import Learner
 from gaptron.logged.log import Log, one_row, tidied
-from gaptron.logged.teaching import fits
 from gaptron.types import Feedback
 from gaptron.validation import Classes, Labels
 
@@ -15,16 +14,18 @@ from gaptron.validation import Classes, Labels
 def record(learner: Learner, X: Any, y: Labels, *, name: str = "recorded") -> Log:
     """Decide and learn round by round, and log every decision.
 
-    The log knows of y only whether each label played was right. With full information the learner itself is told
-    more. As ever when deciding one by one, algorithms with a step size need `norm=`.
+    The log knows of y only whether each label played was right. With full information the learner itself learns
+    the right label. As always when deciding one by one, algorithms with a step size need `norm=`.
     """
     if learner.problem.feedback is Feedback.GRAPH:
-        raise SettingError("a log holds rights and wrongs: record a learner with full or bandit feedback")
+        raise SettingError(
+            "a log says only whether the label played was right: record a learner with full or bandit feedback"
+        )
     full = learner.problem.feedback is Feedback.FULL
     rows, truths = tidied(X, name), Classes(learner.classes).codes(y)
     if len(truths) != rows.shape[0]:
         raise InputError(f"X has {rows.shape[0]} rows but y has {len(truths)} labels")
-    fits(learner, rows)
+    learner.check(rows)
     codes, distribution = np.empty(len(truths), dtype=np.int64), np.empty((len(truths), len(learner.classes)))
     for t, truth in enumerate(truths):
         decision = learner.decide(one_row(rows, t))

@@ -1,0 +1,91 @@
+"""A log that is written while decisions are made and answered."""
+
+import os
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from gaptron.decision import Decision
+from gaptron.errors import DecisionError, InputError, StreamError
+from gaptron.logged.jsonl import classes_of, decision_line, features, header
+from gaptron.logged.line_file import LineFile
+from gaptron.logged.lines import MalformedError, encode, parse
+
+
+class DecisionLog:
+    """A file that decisions are written to as they are answered: open it, `write`, `close` it, or use `with`.
+
+    A line is with the operating system when `write` returns, so that a killed process loses none. A write that fails,
+    as on a full disk, raises StreamError and leaves the lines before as they were; it may be tried again. A file that
+    is there already is continued, if its labels and features are the same; an incomplete last line is cut off with a
+    DamagedLogWarning. A name that ends in .gz is compressed. Every decision that was made should be written, or the
+    log is no sample of them.
+
+    Args:
+        path: of the file.
+        sync: also wait after every line until the disk holds it, so that a loss of power loses none.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, sync: bool = False) -> None:
+        self.path = os.fspath(path)
+        if self.path.lower().endswith((".bz2", ".xz")):
+            raise StreamError(self.path, "these forms of compression hold lines back: use .gz or none, and save_log")
+        self._sync = sync
+        self._file: LineFile | None = None
+        self._header: dict[str, Any] | None = None
+        self._closed = False
+
+    def write(self, decision: Decision, *, correct: bool) -> None:
+        """Log a decision and whether its label was right."""
+        if self._closed:
+            raise DecisionError(f"{self.path} has been closed: open another DecisionLog on it")
+        if not isinstance(correct, (bool, np.bool_)):
+            raise DecisionError(f"correct={correct!r} must be True or False")
+        learner = decision._owner
+        first = header(learner.classes, learner.problem.n_features)
+        if len(decision.distribution) != len(learner.classes):
+            raise DecisionError(f"labels were added after round {decision.round}: its decision fits this log no more")
+        if not decision.probability > 0.0:
+            raise DecisionError(f"the label of round {decision.round} had probability 0: no estimate can use it")
+        line = decision_line(
+            features(learner._row_of(decision)),
+            decision.label,
+            decision.probability,
+            float(correct),
+            decision.distribution,
+        )
+        if self._header is not None and self._header != first:
+            raise DecisionError("this decision is about other labels or features than those logged before")
+        if self._file is None:
+            self._file, self._header = self._open(first), first
+        try:
+            self._file.append(encode(line))
+        except BaseException:
+            self._file.close()
+            self._file = None  # the next write opens the file again, and mends it if need be
+            raise
+
+    def close(self) -> None:
+        """Nothing can be written after this."""
+        self._closed = True
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self, first: dict[str, Any]) -> LineFile:
+        def check_first(line: bytes) -> None:
+            try:
+                there = parse(line)
+                classes_of(there)
+            except (MalformedError, InputError) as problem:
+                raise StreamError(self.path, f"cannot be continued: {problem}", 1) from None
+            if there != first:
+                raise StreamError(self.path, "is a log of other labels or features: give the log another name")
+
+        return LineFile(self.path, encode(first), check_first, sync=self._sync)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
