@@ -73,10 +73,11 @@ def interrupt_play(times: int, rng: random.Random) -> tuple[int, int]:
     for _ in range(times):
         learner, done = make(), 0
         while done < ROUNDS:
+            last = learner.interrupted
             with Ctrl(rng.uniform(0.0, takes)):
                 learner.play(stream.X[done:], stream.y[done:])
             assert learner.rounds == learner.decided, "counters disagree"
-            if learner.interrupted is not None:
+            if learner.interrupted is not last and learner.interrupted is not None:
                 part = slice(done, learner.rounds)
                 assert np.array_equal(learner.interrupted.codes, through.codes[part]), "the trace is of other rounds"
                 caught += 0 < learner.rounds < ROUNDS

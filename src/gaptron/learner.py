@@ -310,6 +310,7 @@ class Learner:
         An interruption (Ctrl-C) ends it between two blocks of rounds: `rounds` says how many were learned from in all,
         `interrupted` has their trace, and playing on from there is as if nothing had happened.
         """
+        self._interrupted = None
         rows, width, longest = self._checked_rows(X)
         truth, T = self._classes.codes(y), n_rows(rows)
         if T != len(truth):
@@ -317,7 +318,6 @@ class Learner:
         self._check_norm(longest, "X")
         opinions, core = self._opinions(advice, T), self._core
         with self._use.writing:
-            self._interrupted = None
             trace = Trace.of(self._classes, truth, core.file.NOTES)
             if T == 0:
                 return trace

@@ -95,7 +95,8 @@ def check_room(n_classes: int, n_features: int, tree: Any) -> None:
 
 def rows_of(rows: list[Row]) -> dict[str, Any]:
     """Many rows, dense or sparse, as the three arrays of a compressed matrix."""
-    indices = [row.indices if isinstance(row, SparseRow) else np.flatnonzero(row) for row in rows]
+    # By their bits: -0.0 comes back as it was.
+    indices = [row.indices if isinstance(row, SparseRow) else np.flatnonzero(row.view(np.int64)) for row in rows]
     values = [row.values if isinstance(row, SparseRow) else row[at] for row, at in zip(rows, indices)]
     nothing = [np.zeros(0)]
     return {

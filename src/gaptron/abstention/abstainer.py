@@ -204,6 +204,7 @@ class Abstainer:
             known: whether a round's cost is known when it is decided, or told with the label.
             progress: called with the number of rounds just played, now and then.
         """
+        self._interrupted = None
         X = as_predictions(predictions, self.n_experts)
         y = as_labels(labels)
         T = len(y)
@@ -213,7 +214,7 @@ class Abstainer:
         coins = (c if known else np.full(T, self._cost or 0.0)) > 0.5
         trace = AbstainerTrace(np.empty(T, dtype=np.int64), np.empty(T), y, np.where(coins, 0.5, c), np.empty(T))
         with self._use.writing:
-            self._interrupted, before = None, self.rounds
+            before = self.rounds
             if T:
                 self._late |= self.decided != self.rounds
             try:
