@@ -40,12 +40,12 @@ plan = parse(
 pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
 for standing, style in zip(field.ranking, ["-", "--", ":"]):
-    runs = field.runs[standing.entry, stream].values()
-    error, behind = field.error(standing.entry, stream), standing.behind
-    print(f"{field.names[standing.entry]:15} {error.mean:.1%} ± {error.half:.1%}", end="  ")
+    runs = field.runs[standing.variant, stream].values()
+    error, behind = field.error(standing.variant, stream), standing.behind
+    print(f"{field.names[standing.variant]:15} {error.mean:.1%} ± {error.half:.1%}", end="  ")
     print(f"behind the first by {behind.mean:.1%} ± {behind.half:.1%}" if behind.mean else "first")
     mean = np.mean([run.curve["mistakes"] for run in runs], axis=0)
-    axes.plot(next(iter(runs)).curve["rounds"], mean, style, label=field.names[standing.entry])
+    axes.plot(next(iter(runs)).curve["rounds"], mean, style, label=field.names[standing.variant])
 axes.set(xlabel="rounds", ylabel="mistakes so far, mean of 5 seeds")
 axes.legend()
 figure.savefig("compare.png", dpi=150)

@@ -519,7 +519,7 @@ class Learner:
         """Refuse a trace of another run: its mask would make the number too small."""
         if trace.rounds != len(truth):
             raise InputError(f"the trace has {trace.rounds} rounds, the stream {len(truth)}")
-        if compiled_loop().trail_of(trace.codes, trace.truth_probability, 0) != self._core.count[0].trail:
+        if compiled_loop().trail_of(*trace.as_played, 0) != self._core.count[0].trail:
             raise InputError("this trace is of another run: give what this learner's own play returned, all of it")
         if not np.array_equal(trace.truth, truth):
             raise InputError("the labels of this trace are not those of y")

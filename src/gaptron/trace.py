@@ -31,6 +31,7 @@ class Trace:
     truth_probability: Vector  # p(y): what the draw gave the true label
     note_names: tuple[str, ...]
     notes: Matrix  # the algorithm's notes, a row a round
+    _run: tuple[Integers, Vector] | None = None  # codes and probabilities as played, if the rounds are in another order
 
     @classmethod
     def of(cls, classes: Classes, truth: Integers, note_names: tuple[str, ...]) -> "Trace":
@@ -90,6 +91,24 @@ class Trace:
             np.cumsum(self.wrong, dtype=np.int64)[at],
             np.cumsum(1.0 - self.truth_probability)[at],
             np.cumsum(self.top != self.truth, dtype=np.int64)[at],
+        )
+
+    @property
+    def as_played(self) -> tuple[Integers, Vector]:
+        """Labels played and the chances of the true ones, in the order of the run: they tell one run from another."""
+        return (self.codes, self.truth_probability) if self._run is None else self._run
+
+    def in_order(self, places: Integers) -> "Trace":
+        """The same rounds in another order: first the one at places[0], and so on."""
+        return Trace(
+            self.classes,
+            self.codes[places],
+            self.top[places],
+            self.truth[places],
+            self.truth_probability[places],
+            self.note_names,
+            self.notes[places],
+            self.as_played,
         )
 
     def first(self, rounds: int) -> "Trace":

@@ -141,7 +141,7 @@ def test_standard_input_is_a_csv():
     ("text", "words", "message"),
     [
         ("a,b,y\n1,0,1\n", [], "Say --cost"),
-        ("a,b,y\n1,0,1\n", ["--cost", "-1"], "cost=-1.0"),
+        ("a,b,y\n1,0,1\n", ["--cost", "-1"], "--cost -1.0"),
         ("a,b,y\n1,0,1\n", ["--cost", "0.6", "-a", "exponential-weights"], "below 1/2"),
         ("a,b,y\n1,0,1\n", ["--cost", "0.1", "-a", "magic"], "adahedge, exponential-weights"),
         ("a,b,y\n1,0,1\n", ["--cost-column", "price"], "none of the columns a, b"),

@@ -1,6 +1,8 @@
 """The command line, through its front door."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 
 from gaptron import GaptronError, Learner
 from gaptron.algorithms import NAMES
-from gaptron.cli import app
+from gaptron.cli import app, settings
 from gaptron.report.paper import surrogate_gap
 from gaptron.streams import synsep
 
@@ -222,3 +224,46 @@ def test_load_refuses_what_would_make_another_learner(tmp_path: Path):
     ]:
         with pytest.raises(GaptronError, match=problem):
             run("play", *words)
+
+
+def test_worded_settings_are_shown_in_words():
+    words = account("synsep:rounds=50", "-a", "squarecb", "--set", "steps=adagrad", "--no-bound")["settings"]
+    assert (words["steps"], words["oracle"], words["weighting"]) == ("adagrad", "squared", "gap")
+    assert "steps=constant" in run("play", "synsep:rounds=50", "-a", "squarecb", "--no-bound")
+
+
+def test_a_setting_can_be_true_or_false():
+    assert settings.read(["kernel=false", "support=10", "play=top"]) == {"kernel": False, "support": 10, "play": "top"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["synsep:rounds=50", "-a", "gaptron", "--feedback", "bandit"], "needs --radius ... (D ≥ ‖U‖)"),
+        (["synsep:rounds=50", "-a", "gaptron", "--set", "eta=-1"], "--set eta=-1.0 must be"),
+        (["synsep:rounds=50", "-a", "softmax", "--set", "step=long"], "--set step=long must be one of"),
+    ],
+)
+def test_errors_speak_of_options(words: list[str], message: str):
+    text = fail("play", *words)
+    assert message in text, text
+
+
+@pytest.mark.parametrize("command", ["algorithms", "paper"])
+def test_eighty_columns_are_enough(command: str):
+    """On a terminal of 80 columns no line is longer and no word is broken."""
+    environment = {**os.environ, "COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "dumb", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gaptron", command], capture_output=True, text=True, check=True, env=environment
+    )
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
+    assert max(map(len, lines)) <= 80
+    if command == "algorithms":
+        assert set(NAMES) <= set(lines)
+        assert "  regret, bandit  O(‖U‖² √(KT))" in lines
+
+
+def test_help_is_in_plain_words():
+    for command in ([], ["play"], ["compare"], ["results"], ["paper"]):
+        text = run(*command, "--help")
+        assert "Say which" not in text and "cannot do without" not in text

@@ -1,8 +1,15 @@
 """`gaptron compare` and `gaptron results`, as a user types them."""
 
 import csv
+import errno
+import html
 import json
+import os
+import shlex
+import subprocess
+import sys
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -39,14 +46,14 @@ def lines(folder):
 
 
 def test_data_needs_no_plan(out):
-    records = lines(out)
-    assert len(records) == 2 * (2 + 1) and {record["status"] for record in records} == {"ok"}
-    assert {(r["algorithm"], r["feedback"]) for r in records} == {
+    results = lines(out)
+    assert len(results) == 2 * (2 + 1) and {result["status"] for result in results} == {"ok"}
+    assert {(r["algorithm"], r["feedback"]) for r in results} == {
         ("frugal-gaptron", "full"),
         ("frugal-gaptron", "bandit"),
         ("banditron", "bandit"),
     }
-    assert all("unit norm" in record["prepared"] for record in records)
+    assert all("unit norm" in result["prepared"] for result in results)
 
 
 def test_the_same_command_again_runs_nothing(data, out):
@@ -83,12 +90,100 @@ def test_a_failure_is_told_and_exits_with_1(data, tmp_path):
     )
     assert "gaptron: StreamError: none.svm: there is no such file" in said and "(2 tasks)" in said
     assert "2 of 4 tasks failed" in said
-    assert [record["status"] for record in lines(tmp_path)] == ["failed"] * 2 + ["ok"] * 2
+    assert [result["status"] for result in lines(tmp_path)] == ["failed"] * 2 + ["ok"] * 2
 
 
-def test_nothing_but_failures_still_says_where_the_results_are(tmp_path):
-    said = run("compare", "none.svm", *QUICK, "-o", str(tmp_path), code=1)
-    assert "6 of 6 tasks failed" in said and "results.jsonl" in said
+def test_a_stream_that_cannot_be_read_is_one_line_and_nothing_is_written(tmp_path):
+    bad = tmp_path / "unreadable.csv"
+    bad.write_bytes(b"a,b\n1,2,3\n\xff\xfe\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "gaptron", "compare", str(bad), "-o", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith("gaptron: ") and "unreadable.csv" in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_one_line_and_what_is_finished_stays(data, tmp_path, monkeypatch):
+    write_all, lines_written = os.write, []
+
+    def full(descriptor, data):
+        if bytes(data).startswith(b'{"key"'):
+            lines_written.append(bytes(data))
+            if len(lines_written) > 2:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_all(descriptor, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        text = run("compare", data, *QUICK, "-o", str(tmp_path), code=1)
+    assert "cannot be written: No space left on device; what is finished is kept" in text
+    assert [line["status"] for line in lines(tmp_path)] == ["ok", "ok"]
+    run("compare", data, *QUICK, "-o", str(tmp_path))
+    assert len(lines(tmp_path)) == 6
+
+
+def test_a_full_disk_while_streams_are_prepared_is_one_line_too(data, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(np, "save", full)
+    assert "No space left on device" in run("compare", data, *QUICK, "-o", str(tmp_path), code=1)
+    assert not lines(tmp_path)
+
+
+PLAN = """
+seeds = [0, 3]
+feedback = ["full", "bandit"]
+[[streams]]
+data = "{npz}"
+name = "small"
+standardize = true
+constant = true
+unit_norm = true
+limit = 150
+[[streams]]
+data = "{csv}"
+name = "words"
+label = "kind"
+classes = ["no", "yes"]
+shuffle = false
+[[algorithms]]
+name = "frugal-gaptron"
+[[algorithms]]
+name = "gaptron"
+loss = "hinge"
+[[algorithms]]
+name = "banditron"
+grid = {{ gamma = [0.1, 0.3] }}
+[[algorithms]]
+name = "perceptron"
+settings = {{ update = "uniform" }}
+"""
+
+
+def test_the_command_of_a_result_repeats_it_exactly(data, tmp_path):
+    table = tmp_path / "two words.csv"
+    table.write_text("kind,a,b\n" + "yes,1,0\nno,0.5,1\nyes,0,0.25\n" * 20)
+    plan, out = tmp_path / "p.toml", tmp_path / "out"
+    plan.write_text(PLAN.format(npz=data, csv=table))
+    text = run("compare", str(plan), "-j", "1", "-o", str(out), "--bounds", "none")
+    results = lines(out)
+    assert f"one run: {results[0]['command']}" in text
+    page = html.unescape((out / "report.html").read_text())
+    assert len(results) == 2 * 2 * (3 + 2 + 3)
+    for result in results:
+        assert result["command"] in page
+        name, *words = shlex.split(result["command"])
+        again = json.loads(run(*words, "--json"))
+        assert name == "gaptron"
+        for field in ("mistakes", "expected_mistakes", "top_mistakes", "rounds", "certificate"):
+            assert again[field] == result.get(field), result["command"]
+        assert again["settings"] == result["used"]
+    assert {r["used"]["update"] for r in results if r["algorithm"] == "perceptron"} == {"uniform"}
+    assert all(result["processor"] for result in results)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +194,11 @@ def test_nothing_but_failures_still_says_where_the_results_are(tmp_path):
         (("--feedback", "some"), "unknown feedback 'some'"),
         (("--seeds", "many"), "--seeds many"),
         (("--seeds", "0"), "--seeds 0"),
+        (("iris", "-a", ""), "--algorithms is empty"),
+        (("iris", "--algorithms", " , "), "--algorithms is empty"),
+        (("iris", "--feedback", ""), "--feedback is empty"),
+        (("iris", "--seeds", ""), "--seeds is empty"),
+        (("iris", "--bounds", ""), "unknown bounds ''"),
         (("--bounds", "some"), "unknown bounds 'some'"),
         (("--radius", "-1"), "must be positive"),
         (("--engine", "magic"), "unknown engine 'magic'"),
@@ -126,9 +226,9 @@ def test_results_are_listed_merged_and_exported(out, tmp_path):
     assert merged.read_text() == text
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [int(row["mistakes"]) for row in rows] == [record["mistakes"] for record in lines(out)]
+    assert [int(row["mistakes"]) for row in rows] == [result["mistakes"] for result in lines(out)]
     run("results", str(merged), "--export", str(columns))
-    assert pq.read_table(columns)["key"].to_pylist() == [record["key"] for record in lines(out)]
+    assert pq.read_table(columns)["key"].to_pylist() == [result["key"] for result in lines(out)]
 
 
 @pytest.mark.parametrize(

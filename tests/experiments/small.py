@@ -7,7 +7,7 @@ import numpy as np
 
 from gaptron.experiments.plan import Plan
 from gaptron.experiments.plan_file import parse
-from gaptron.experiments.record import Record
+from gaptron.experiments.task import Result
 from gaptron.streams import Stream
 from tests.conftest import noisy_stream
 
@@ -35,6 +35,6 @@ def plan(data: Path | str, seeds: int = 2) -> Plan:
     return parse(PLAN.format(data=data, seeds=seeds), "small.toml")
 
 
-def timeless(records: list[Record]) -> list[Record]:
-    """All of the records but the clock's part."""
-    return [replace(record, seconds=None) for record in records]
+def timeless(results: list[Result]) -> list[Result]:
+    """All of the results but the clock's part."""
+    return [replace(result, seconds=None) for result in results]

@@ -1,4 +1,4 @@
-"""One process, four, a Dask cluster, after an interruption: the same records. Whoever dies takes nobody along."""
+"""One process, four, a Dask cluster, after an interruption: the same results. Whoever dies takes nobody along."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from gaptron.experiments import engines
 from gaptron.experiments.compare import Watcher, compare
 from gaptron.experiments.engines import processes, serial
 from gaptron.experiments.plan_file import parse
-from gaptron.experiments.record import Record
 from gaptron.experiments.store import read
+from gaptron.experiments.task import Result
 from tests.experiments.small import plan, timeless, write
 
 pytestmark = pytest.mark.xdist_group("engines")  # one process makes what they share
@@ -40,7 +40,7 @@ def expected(folder):
 
 
 def test_all_is_well_in_one_process(expected, folder):
-    assert len(expected) == 2 * (1 + 4) and all(record.ok for record in expected)
+    assert len(expected) == 2 * (1 + 4) and all(result.ok for result in expected)
     assert not (folder / "serial" / "streams").exists()  # the maps are swept away
     assert len(read(folder / "serial" / "results.jsonl")[0]) == len(expected)
 
@@ -85,7 +85,7 @@ def test_four_processes_find_the_same_and_a_task_that_kills_its_process_fails_al
     found = compare(plan(folder / "small.npz"), folder / "four", poisoned, Watcher(finished=seen.append))
     assert timeless(found) == expected
     assert len(seen) == len(expected) + 2
-    dead = {record.seed: record.error["type"] for record in seen if not record.ok}
+    dead = {result.seed: result.error["type"] for result in seen if not result.ok}
     assert dead == {98: "PicklingError", 99: "WorkerDied"}
 
 
@@ -98,17 +98,17 @@ def test_a_missing_file_a_late_label_and_a_bad_setting_leave_the_rest_alone(fold
     streams = ["none.svm", {{ data = {str(late)!r}, classes = ["a", "b"] }}, {str(write(tmp_path))!r}]
     algorithms = ["frugal-gaptron", {{ name = "frugal-gaptron", settings = {{ scale = -1.0 }} }}]
     """
-    records = compare(parse(text, "p"), tmp_path / "out", serial)
-    assert [record.ok for record in records] == [False] * 8 + [True, False] * 2
-    said = [record.error["message"] for record in records if not record.ok]
+    results = compare(parse(text, "p"), tmp_path / "out", serial)
+    assert [result.ok for result in results] == [False] * 8 + [True, False] * 2
+    said = [result.error["message"] for result in results if not result.ok]
     assert "none.svm: there is no such file" in said[0]
     assert "line 101: label c is not among the classes" in said[4]
     assert "scale" in said[-1]
     written, notes = read(tmp_path / "out" / "results.jsonl")
-    assert sum(record.ok for record in written) == 2 and len(written) == 12 and not notes
+    assert sum(result.ok for result in written) == 2 and len(written) == 12 and not notes
     again = []
     compare(parse(text, "p"), tmp_path / "out", serial, Watcher(finished=again.append))
-    assert len(again) == 10 and not any(record.ok for record in again)  # failures are tried again, results are not
+    assert len(again) == 10 and not any(result.ok for result in again)  # failures are tried again, results are not
 
 
 # --- a real command, really interrupted ---------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def start(data: Path, out: Path, seeds: int) -> subprocess.Popen:
     return command
 
 
-def finish(data: Path, out: Path, seeds: int) -> tuple[list[Record], int]:
+def finish(data: Path, out: Path, seeds: int) -> tuple[list[Result], int]:
     """The same comparison to its end, in this process, and how many tasks that took."""
     words = f'streams = [{{ data = {str(data)!r}, unit_norm = false }}]\nalgorithms = ["frugal-gaptron", "banditron"]\n'
     fresh = []
@@ -213,7 +213,7 @@ def test_dask_finds_the_same_with_streams_sent_and_with_a_worker_killed(cluster,
         pids = list(client.run(os.getpid).values())
     killed = []
 
-    def kill_one(_: Record) -> None:
+    def kill_one(_: Result) -> None:
         if not killed:
             os.kill(pids[0], signal.SIGKILL)
             killed.append(pids[0])
@@ -224,8 +224,8 @@ def test_dask_finds_the_same_with_streams_sent_and_with_a_worker_killed(cluster,
         partial(engines.dask, address=cluster),
         Watcher(finished=kill_one),
     )
-    assert killed and all(record.ok for record in found)
-    assert [record for record in timeless(found) if record.seed < 2] == expected
+    assert killed and all(result.ok for result in found)
+    assert [result for result in timeless(found) if result.seed < 2] == expected
     assert len(found) == 10 * len(expected)
 
 

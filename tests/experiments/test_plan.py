@@ -7,11 +7,13 @@ import pytest
 
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import SettingError
-from gaptron.experiments.grids import GRIDS
+from gaptron.experiments.compare import estimate
 from gaptron.experiments.plan import needs_radius
 from gaptron.experiments.plan_file import default_plan, parse, read_plan
+from gaptron.experiments.stream_cache import describe
 from gaptron.experiments.task import Task
 from gaptron.types import Feedback, Problem
+from tests.experiments.small import stream
 
 SHIPPED = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
 HEAD = 'streams = ["iris"]\nalgorithms = ["gaptron"]\n'
@@ -125,20 +127,29 @@ def test_workers_that_start_together_meet_different_algorithms():
     assert len(set(first)) == 6
 
 
-@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("name", [name for name in NAMES if load(name).CARD.grid])
 def test_every_point_of_a_grid_is_a_setting_its_algorithm_takes(name):
     file = load(name)
     for feedback in file.CARD.feedback:
         problem = Problem(2, 3, feedback, file.CARD.losses[0], norm=1.0, radius=10.0, horizon=1000)
-        for setting, values in GRIDS[name].items():
+        for setting, values in file.CARD.grid.items():
             for value in values:
                 used = file.recommend(problem, **{setting: value})
                 assert value in tuple(used), (setting, value)
 
 
 def test_the_theorems_own_algorithms_are_not_tuned():
-    assert not {"frugal-gaptron", "gaptron", "gappletron", "randomized-decoding", "perceptron"} & set(GRIDS)
-    assert set(GRIDS) <= set(NAMES)
+    family = ("advised-gaptron", "frugal-gaptron", "gaptron", "gappletron", "randomized-decoding", "perceptron")
+    assert not any(load(name).CARD.grid for name in family)
+
+
+def test_a_dearer_round_is_estimated_to_take_longer():
+    cached = describe(stream(), Path())[0]
+    plain = estimate(Task("s", "arow", "full", "hinge", 0, {}), cached)
+    assert estimate(Task("s", "arow", "full", "hinge", 0, {}, bound=True), cached) > plain
+    assert estimate(Task("s", "arow", "full", "hinge", 0, {"matrix": "full"}), cached) > plain
+    few, many = (Task("s", "exp4", "bandit", "hinge", 0, {"experts": n}) for n in (10, 1000))
+    assert estimate(many, cached) > 10 * estimate(few, cached)
 
 
 @pytest.mark.parametrize(("feedback", "needed"), [("full", False), ("bandit", True)])
@@ -164,11 +175,13 @@ def test_a_stream_may_be_for_some_feedback_only():
 def test_the_default_plan_is_what_it_says():
     plan = default_plan()
     assert len(plan.seeds) == 5 and plan.feedback == ("full", "bandit")
-    assert {"synsep", "synnonsep", "digits"} <= {source.title for source in plan.streams}
-    assert {"frugal-gaptron", "gaptron", "perceptron", "banditron"} <= {entry.algorithm for entry in plan.algorithms}
+    assert {"synsep", "synnonsep", "digits"} <= {stream.title for stream in plan.streams}
+    assert {"frugal-gaptron", "gaptron", "perceptron", "banditron"} <= {
+        planned.algorithm for planned in plan.algorithms
+    }
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_plans_that_ship_are_plans(path):
     plan = read_plan(path)
-    assert all(any(True for _ in plan.tasks(source)) for source in plan.streams)
+    assert all(any(True for _ in plan.tasks(planned)) for planned in plan.streams)

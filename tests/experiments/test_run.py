@@ -1,4 +1,4 @@
-"""One task: the rows of the shelf, the order and the draws of its seed."""
+"""One task: the rows of the cached, the order and the draws of its seed."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ from scipy import sparse
 
 from gaptron import Learner
 from gaptron.experiments import run as room
-from gaptron.experiments.run import run
-from gaptron.experiments.shelf import rows, shelve
+from gaptron.experiments.run import run_task
+from gaptron.experiments.stream_cache import cache_stream, rows
 from gaptron.experiments.task import Task, version
 from gaptron.streams import Stream, prepare
 from gaptron.types import Sparse
@@ -18,8 +18,8 @@ TASK = Task("small", "frugal-gaptron", "full", "logistic", 3, {}, bound=True)
 
 
 @pytest.fixture
-def shelf(tmp_path):
-    return shelve(stream(), tmp_path)
+def cached(tmp_path):
+    return cache_stream(stream(), tmp_path)
 
 
 def sparse_stream():
@@ -29,10 +29,10 @@ def sparse_stream():
 
 def test_the_arrays_of_a_worker_are_maps_and_no_door_copies_them(tmp_path):
     for made in (stream(), sparse_stream()):
-        shelved = shelve(made, tmp_path)
-        arrays = shelved.arrays()
+        cached = cache_stream(made, tmp_path)
+        arrays = cached.arrays()
         assert all(isinstance(array, np.memmap) for array in arrays.values())
-        inside, width = as_rows(rows(arrays, shelved.n_features))
+        inside, width = as_rows(rows(arrays, cached.n_features))
         assert width == made.n_features
         if isinstance(inside, Sparse):
             pairs = [(inside.indptr, "ends"), (inside.indices, "indices"), (inside.values, "values")]
@@ -41,63 +41,63 @@ def test_the_arrays_of_a_worker_are_maps_and_no_door_copies_them(tmp_path):
         assert all(np.shares_memory(array, arrays[name]) for array, name in pairs)
 
 
-def test_playing_does_not_write_into_the_files(shelf, tmp_path):
+def test_playing_does_not_write_into_the_files(cached, tmp_path):
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.npy")}
-    assert len(before) == 2 and run(TASK, shelf, version()).ok
+    assert len(before) == 2 and run_task(TASK, cached, version()).ok
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.npy")} == before
 
 
 def test_a_stream_is_laid_out_once_and_known_by_its_content(tmp_path):
     made = stream()
-    first, again = shelve(made, tmp_path), shelve(made, tmp_path)
+    first, again = cache_stream(made, tmp_path), cache_stream(made, tmp_path)
     assert first == again and len(list(tmp_path.iterdir())) == 1
     y = made.y.copy()
     y[7] = (y[7] + 1) % made.n_classes
-    assert shelve(Stream.from_arrays(made.X, y), tmp_path).data != first.data
-    assert shelve(Stream.from_arrays(made.X, made.y, classes=range(4)), tmp_path).data != first.data
-    assert shelve(prepare(made, constant=True), tmp_path).data != first.data
+    assert cache_stream(Stream.from_arrays(made.X, y), tmp_path).data != first.data
+    assert cache_stream(Stream.from_arrays(made.X, made.y, classes=range(4)), tmp_path).data != first.data
+    assert cache_stream(prepare(made, constant=True), tmp_path).data != first.data
 
 
-def test_a_record_is_what_a_learner_says_of_the_shuffled_stream(shelf):
-    record = run(TASK, shelf, version())
+def test_a_record_is_what_a_learner_says_of_the_shuffled_stream(cached):
+    result = run_task(TASK, cached, version())
     made = prepare(stream(), shuffle=3)
-    learner = Learner("frugal-gaptron", n_classes=3, norm=made.norm, horizon=200, seed=1_000_003)
+    learner = Learner("frugal-gaptron", n_classes=3, norm=made.norm, horizon=200, seed=3)
     trace = learner.play(made.X, made.y)
-    assert (record.mistakes, record.top_mistakes) == (trace.mistakes, trace.top_mistakes)
-    assert record.expected_mistakes == trace.expected_mistakes
-    assert record.curve["mistakes"] == trace.curve.mistakes.tolist() and record.curve["rounds"][-1] == 200
-    assert record.bound["value"] == pytest.approx(learner.bound(made.X, made.y, trace).value, rel=1e-6)
-    assert record.certificate["level"] == learner.certificate.level
-    assert record.used["scale"] == 1.0 and record.seconds > 0
-    assert record.prepared[-1] == "shuffled (seed 3)"
+    assert (result.mistakes, result.top_mistakes) == (trace.mistakes, trace.top_mistakes)
+    assert result.expected_mistakes == trace.expected_mistakes
+    assert result.curve["mistakes"] == trace.curve.mistakes.tolist() and result.curve["rounds"][-1] == 200
+    assert result.bound["value"] == pytest.approx(learner.bound(made.X, made.y, trace).value, rel=1e-6)
+    assert result.certificate["level"] == learner.certificate.level
+    assert result.used["scale"] == 1.0 and result.seconds > 0
+    assert result.prepared[-1] == "shuffled (seed 3)"
 
 
-def test_without_a_shuffle_the_order_is_the_streams(shelf):
-    record = run(TASK._replace(shuffle=False), shelf, version())
+def test_without_a_shuffle_the_order_is_the_streams(cached):
+    result = run_task(TASK._replace(shuffle=False), cached, version())
     made = stream()
-    trace = Learner("frugal-gaptron", n_classes=3, norm=made.norm, horizon=200, seed=1_000_003).play(made.X, made.y)
-    assert record.expected_mistakes == trace.expected_mistakes and not record.prepared
+    trace = Learner("frugal-gaptron", n_classes=3, norm=made.norm, horizon=200, seed=3).play(made.X, made.y)
+    assert result.expected_mistakes == trace.expected_mistakes and not result.prepared
 
 
-def test_the_hinge_bound_finds_each_rounds_own_place_in_the_shuffled_trace(shelf):
+def test_the_hinge_bound_finds_each_rounds_own_place_in_the_shuffled_trace(cached):
     task = TASK._replace(algorithm="gaptron", loss="hinge")  # leaves out rounds the learner was sure of
     made = prepare(stream(), shuffle=3)
-    learner = Learner("gaptron", n_classes=3, norm=made.norm, horizon=200, loss="hinge", seed=1_000_003)
+    learner = Learner("gaptron", n_classes=3, norm=made.norm, horizon=200, loss="hinge", seed=3)
     trace = learner.play(made.X, made.y)
     expected = pytest.approx(learner.bound(made.X, made.y, trace).value, rel=1e-4)
-    assert run(task, shelf, version()).bound["value"] == expected
+    assert run_task(task, cached, version()).bound["value"] == expected
     assert learner.bound(stream().X, stream().y, trace).value != expected  # what a misplaced trace would give
 
 
 @pytest.mark.parametrize("make", [stream, sparse_stream], ids=["dense", "sparse"])
 def test_pieces_of_any_size_play_alike(make, tmp_path, monkeypatch):
-    shelved = shelve(make(), tmp_path)
-    whole = run(TASK, shelved, version())
+    cached = cache_stream(make(), tmp_path)
+    whole = run_task(TASK, cached, version())
     monkeypatch.setattr(room, "PIECE", 1000)
-    assert timeless([run(TASK, shelved, version())]) == timeless([whole])
+    assert timeless([run_task(TASK, cached, version())]) == timeless([whole])
 
 
-def test_algorithms_are_paired_by_the_seed(shelf, monkeypatch):
+def test_algorithms_are_paired_by_the_seed(cached, monkeypatch):
     seen = []
 
     class Spy(Learner):
@@ -107,30 +107,30 @@ def test_algorithms_are_paired_by_the_seed(shelf, monkeypatch):
 
     monkeypatch.setattr(room, "Learner", Spy)
     for task in (TASK, TASK._replace(algorithm="banditron", feedback="bandit", loss="hinge", bound=False)):
-        assert run(task, shelf, version()).ok
+        assert run_task(task, cached, version()).ok
     assert len(seen) == 4 and seen[:2] == seen[2:]  # the row that wakes the compiler, then the play
-    run(TASK._replace(seed=4), shelf, version())
+    run_task(TASK._replace(seed=4), cached, version())
     assert seen[4:] != seen[:2]
 
 
-def test_what_goes_wrong_becomes_a_record_that_says_so(shelf, monkeypatch):
-    record = run(TASK._replace(settings={"scale": -1.0}), shelf, version())
-    assert record.status == "failed" and record.mistakes is None
-    assert record.error["type"] == "SettingError" and "scale" in record.error["message"]
-    assert record.error["traceback"] == ""
+def test_what_goes_wrong_becomes_a_record_that_says_so(cached, monkeypatch):
+    result = run_task(TASK._replace(settings={"scale": -1.0}), cached, version())
+    assert result.status == "failed" and result.mistakes is None
+    assert result.error["type"] == "SettingError" and "scale" in result.error["message"]
+    assert result.error["traceback"] == ""
 
     def burst(*_):
         raise ZeroDivisionError("a defect")
 
     monkeypatch.setattr(room, "_pieces", burst)
-    record = run(TASK, shelf, version())
-    assert (record.status, record.error["type"]) == ("failed", "ZeroDivisionError")
-    assert "Traceback" in record.error["traceback"]
+    result = run_task(TASK, cached, version())
+    assert (result.status, result.error["type"]) == ("failed", "ZeroDivisionError")
+    assert "Traceback" in result.error["traceback"]
 
 
-def test_other_sources_than_the_plans_are_refused(shelf):
-    record = run(TASK, shelf, "0.0.1+other")
-    assert "made by 0.0.1+other" in record.error["message"]
+def test_other_sources_than_the_plans_are_refused(cached):
+    result = run_task(TASK, cached, "0.0.1+other")
+    assert "made by 0.0.1+other" in result.error["message"]
 
 
 def test_the_key_is_of_what_fixes_the_outcome():

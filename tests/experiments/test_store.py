@@ -1,5 +1,6 @@
 """The store: nothing finished is lost, nothing half finished is believed."""
 
+import errno
 import os
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import pytest
 
 from gaptron.errors import InputError, SettingError
 from gaptron.experiments.store import Store, latest, read, write
-from tests.experiments.test_record import DONE, FAILED
+from tests.experiments.test_result import DONE, FAILED
 
 NEXT = replace(DONE, key="next", seed=4)
 
@@ -86,3 +87,32 @@ def test_writing_replaces_a_file_as_a_whole(tmp_path):
     write(path, [DONE])
     write(path, [NEXT])
     assert read(path)[0] == [NEXT] and os.listdir(tmp_path) == ["r.jsonl"]
+
+
+def test_a_full_disk_leaves_what_was_whole(tmp_path, monkeypatch):
+    """The system takes a part of the line and then refuses."""
+    path, write_all = tmp_path / "r.jsonl", os.write
+
+    def full(descriptor, data):
+        if len(data) > 40:
+            return write_all(descriptor, data[:40])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Store(path) as store:
+        store.add(DONE)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            with pytest.raises(OSError, match="No space left"):
+                store.add(NEXT)
+        assert store.result("next") is None
+        assert read(path) == ([DONE], [])
+        store.add(NEXT)
+    assert read(path) == ([DONE, NEXT], [])
+
+
+def test_a_deeply_nested_line_is_passed_over_and_named(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text(DONE.to_json() + "\n" + "[" * 200_000 + "\n" + NEXT.to_json() + "\n")
+    with Store(path) as store:
+        assert store.result("k") == DONE and store.result("next") == NEXT
+    assert "line 2" in store.notes[0] and "nested" in store.notes[0]

@@ -7,18 +7,19 @@ import pytest
 from scipy import stats
 
 from gaptron.errors import InputError
+from gaptron.experiments.grouping import Variant, error
 from gaptron.experiments.ranks import friedman, holm, nemenyi, ranks
-from gaptron.experiments.summary import Entry, error, exponent, fields, interval
-from tests.records import failure, grid, many, record
+from gaptron.experiments.summary import exponent, fields, interval
+from tests.results import failure, grid, many, result
 
 
-def only(records):
-    (field,) = fields(records)
+def only(results):
+    (field,) = fields(results)
     return field
 
 
-def entry(field, name):
-    return next(e for e in field.entries if field.names[e] == name)
+def variant(field, name):
+    return next(e for e in field.variants if field.names[e] == name)
 
 
 # --- numbers ---
@@ -64,18 +65,18 @@ def test_too_few_mistakes_have_no_exponent():
 
 
 def test_full_information_counts_expected_mistakes_and_bandit_feedback_those_made():
-    assert error(record("a", feedback="full", rate=0.1)) == pytest.approx(0.1005)
-    assert error(record("a", feedback="bandit", rate=0.1)) == pytest.approx(0.1)
-    assert error(record("a", feedback="apple-tasting", rate=0.1)) == pytest.approx(0.1)
+    assert error(result("a", feedback="full", rate=0.1)) == pytest.approx(0.1005)
+    assert error(result("a", feedback="bandit", rate=0.1)) == pytest.approx(0.1)
+    assert error(result("a", feedback="apple-tasting", rate=0.1)) == pytest.approx(0.1)
 
 
 def test_differences_are_taken_seed_by_seed():
     # Seeds differ wildly, but b is always 2 points behind a, give or take 0.1: only pairs show it.
     a, b = (0.10, 0.30, 0.50), (0.121, 0.319, 0.520)
     field = only(
-        [record("a", seed=s, rate=r) for s, r in enumerate(a)] + [record("b", seed=s, rate=r) for s, r in enumerate(b)]
+        [result("a", seed=s, rate=r) for s, r in enumerate(a)] + [result("b", seed=s, rate=r) for s, r in enumerate(b)]
     )
-    found = field.difference(entry(field, "b"), entry(field, "a"), field.arenas[0])
+    found = field.difference(variant(field, "b"), variant(field, "a"), field.arenas[0])
     assert found.mean == pytest.approx(0.02)
     assert found.half == pytest.approx(4.302653 * 0.001 / math.sqrt(3), rel=1e-5)
     test = stats.ttest_rel(b, a)
@@ -85,21 +86,21 @@ def test_differences_are_taken_seed_by_seed():
 def test_only_seeds_that_both_played_are_paired():
     field = only(
         [
-            record("a", seed=0, rate=0.1),
-            record("a", seed=1, rate=0.9),
-            record("b", seed=0, rate=0.2),
-            record("b", seed=2, rate=0.0),
+            result("a", seed=0, rate=0.1),
+            result("a", seed=1, rate=0.9),
+            result("b", seed=0, rate=0.2),
+            result("b", seed=2, rate=0.0),
         ]
     )
-    a, b = entry(field, "a"), entry(field, "b")
+    a, b = variant(field, "a"), variant(field, "b")
     assert field.difference(b, a, field.arenas[0]) == (pytest.approx(0.1), None, 1)
     assert field.over_streams(b, a) == (pytest.approx(0.1), None, 1)
 
 
 def test_over_streams_the_mean_is_taken_within_a_seed():
     rates = {("a", "s"): (0.1, 0.1), ("b", "s"): (0.2, 0.3), ("a", "r"): (0.5, 0.5), ("b", "r"): (0.6, 0.7)}
-    field = only([record(n, stream, seed, r) for (n, stream), pair in rates.items() for seed, r in enumerate(pair)])
-    found = field.over_streams(entry(field, "b"), entry(field, "a"))
+    field = only([result(n, stream, seed, r) for (n, stream), pair in rates.items() for seed, r in enumerate(pair)])
+    found = field.over_streams(variant(field, "b"), variant(field, "a"))
     # seed 0: (0.1 + 0.1)/2, seed 1: (0.2 + 0.2)/2
     assert found.mean == pytest.approx(0.15)
     assert found.half == pytest.approx(12.7062 * 0.05, rel=1e-4)
@@ -107,22 +108,22 @@ def test_over_streams_the_mean_is_taken_within_a_seed():
 
 def test_streams_on_other_seeds_give_a_mean_without_an_interval():
     field = only(
-        [record(n, "s", seed, r) for n, r in (("a", 0.1), ("b", 0.2)) for seed in (0, 1)]
-        + [record(n, "r", seed, r) for n, r in (("a", 0.1), ("b", 0.4)) for seed in (2, 3)]
+        [result(n, "s", seed, r) for n, r in (("a", 0.1), ("b", 0.2)) for seed in (0, 1)]
+        + [result(n, "r", seed, r) for n, r in (("a", 0.1), ("b", 0.4)) for seed in (2, 3)]
     )
-    assert field.over_streams(entry(field, "b"), entry(field, "a")) == (pytest.approx(0.2), None, 1)
+    assert field.over_streams(variant(field, "b"), variant(field, "a")) == (pytest.approx(0.2), None, 1)
 
 
 def test_runs_on_other_data_are_never_compared():
-    old, new = record("a", rate=0.1), record("b", rate=0.2, data="something else")
+    old, new = result("a", rate=0.1), result("b", rate=0.2, data="something else")
     field = only([old, new])
     assert len(field.arenas) == 2
     assert sorted(field.places.values()) == ["s (hash of )", "s (somethin)"]
-    assert field.over_streams(entry(field, "a"), entry(field, "b")) is None
+    assert field.over_streams(variant(field, "a"), variant(field, "b")) is None
 
 
 def test_streams_of_one_name_are_told_apart_by_what_differs():
-    field = only([record("a", rounds=100, data="x"), record("a", rounds=1000, data="y"), record("a", stream="alone")])
+    field = only([result("a", rounds=100, data="x"), result("a", rounds=1000, data="y"), result("a", stream="alone")])
     assert sorted(field.places.values()) == ["alone", "s (T=1,000)", "s (T=100)"]
 
 
@@ -132,13 +133,13 @@ def test_streams_of_one_name_are_told_apart_by_what_differs():
 def test_names_are_as_short_as_tells_entries_apart():
     field = only(
         [
-            record("plain"),
-            record("gaptron", loss="hinge"),
-            record("gaptron", loss="logistic"),
-            record("soba"),
-            record("soba", settings={"gamma": 0.25}),
+            result("plain"),
+            result("gaptron", loss="hinge"),
+            result("gaptron", loss="logistic"),
+            result("soba"),
+            result("soba", settings={"gamma": 0.25}),
             grid("banditron", 0.1),
-            record("banditron"),
+            result("banditron"),
         ]
     )
     assert set(field.names.values()) == {
@@ -153,41 +154,41 @@ def test_names_are_as_short_as_tells_entries_apart():
 
 
 def test_tuned_is_the_best_mean_over_seeds_not_the_best_seed():
-    records = [record("b", seed=s, rate=0.5) for s in (0, 1)]
-    records += [grid("b", 0.1, seed=s, rate=r) for s, r in enumerate((0.01, 0.61))]  # luckiest seed, mean 0.31
-    records += [grid("b", 0.2, seed=s, rate=0.30) for s in (0, 1)]
-    field = only(records)
+    results = [result("b", seed=s, rate=0.5) for s in (0, 1)]
+    results += [grid("b", 0.1, seed=s, rate=r) for s, r in enumerate((0.01, 0.61))]  # luckiest seed, mean 0.31
+    results += [grid("b", 0.2, seed=s, rate=0.30) for s in (0, 1)]
+    field = only(results)
     (arena,) = field.arenas
-    assert field.grids[entry(field, "b tuned"), arena].best.value == (0.2,)
-    assert field.error(entry(field, "b tuned"), arena).mean == pytest.approx(0.30)
-    assert field.error(entry(field, "b"), arena).mean == pytest.approx(0.5)
+    assert field.grids[variant(field, "b tuned"), arena].best.value == (0.2,)
+    assert field.error(variant(field, "b tuned"), arena).mean == pytest.approx(0.30)
+    assert field.error(variant(field, "b"), arena).mean == pytest.approx(0.5)
 
 
 def test_each_stream_is_tuned_by_itself_and_the_published_setting_may_win():
-    records = [grid("b", g, stream="s", rate=r) for g, r in ((0.1, 0.2), (0.2, 0.3))]
-    records += [grid("b", g, stream="r", rate=r) for g, r in ((0.1, 0.5), (0.2, 0.4))]
-    records += [record("b", stream="s", rate=0.15), record("b", stream="r", rate=0.6)]
-    field = only(records)
-    chosen = {a.stream: field.grids[entry(field, "b tuned"), a].best for a in field.arenas}
+    results = [grid("b", g, stream="s", rate=r) for g, r in ((0.1, 0.2), (0.2, 0.3))]
+    results += [grid("b", g, stream="r", rate=r) for g, r in ((0.1, 0.5), (0.2, 0.4))]
+    results += [result("b", stream="s", rate=0.15), result("b", stream="r", rate=0.6)]
+    field = only(results)
+    chosen = {a.stream: field.grids[variant(field, "b tuned"), a].best for a in field.arenas}
     assert chosen["s"].published and chosen["r"].value == (0.2,)
 
 
 def test_a_setting_that_lacks_seeds_cannot_be_the_best():
-    records = [grid("b", 0.1, seed=0, rate=0.01), *(grid("b", 0.2, seed=s, rate=0.3) for s in (0, 1))]
-    field = only(records)
-    assert field.grids[entry(field, "b tuned"), field.arenas[0]].best.value == (0.2,)
+    results = [grid("b", 0.1, seed=0, rate=0.01), *(grid("b", 0.2, seed=s, rate=0.3) for s in (0, 1))]
+    field = only(results)
+    assert field.grids[variant(field, "b tuned"), field.arenas[0]].best.value == (0.2,)
 
 
 def test_a_grid_record_must_name_its_parameter():
     with pytest.raises(InputError, match="which setting"):
-        fields([record("b", role="grid", settings={"gamma": 1.0})])
+        fields([result("b", role="grid", settings={"gamma": 1.0})])
 
 
 def test_two_grids_of_one_algorithm_and_grids_of_several_parameters():
-    both = record("b", role="grid", tuned="eta,gamma", settings={"eta": 1.0, "gamma": 0.1})
-    field = only([grid("b", 0.1), grid("b", 3.0, "eta"), both, record("b")])
+    both = result("b", role="grid", tuned="eta,gamma", settings={"eta": 1.0, "gamma": 0.1})
+    field = only([grid("b", 0.1), grid("b", 3.0, "eta"), both, result("b")])
     assert set(field.names.values()) == {"b", "b tuned (gamma)", "b tuned (eta)", "b tuned (eta,gamma)"}
-    assert [c.value for c in field.grids[entry(field, "b tuned (eta,gamma)"), field.arenas[0]].candidates][-1] == (
+    assert [c.value for c in field.grids[variant(field, "b tuned (eta,gamma)"), field.arenas[0]].candidates][-1] == (
         1.0,
         0.1,
     )
@@ -195,55 +196,55 @@ def test_two_grids_of_one_algorithm_and_grids_of_several_parameters():
 
 def test_the_ranking_is_by_mean_error_and_counts_first_places():
     rates = {"a": (0.1, 0.5), "b": (0.2, 0.2), "c": (0.1, 0.9)}
-    field = only([record(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
-    assert [(field.names[s.entry], s.wins) for s in field.ranking] == [("b", 1), ("a", 1), ("c", 1)]
+    field = only([result(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
+    assert [(field.names[s.variant], s.wins) for s in field.ranking] == [("b", 1), ("a", 1), ("c", 1)]
     assert [s.error for s in field.ranking] == pytest.approx([0.2, 0.3, 0.5])
     assert field.ranking[1].behind == (pytest.approx(0.1), None, 1)
     assert field.ranking[0].microseconds == pytest.approx(2.0)
 
 
 def test_who_lacks_a_stream_stands_last_and_says_so():
-    field = only([record("a", "s", rate=0.01), record("b", "s", rate=0.5), record("b", "r", rate=0.5)])
-    assert [(field.names[s.entry], s.streams, s.missing) for s in field.ranking] == [("b", 2, 0), ("a", 1, 1)]
+    field = only([result("a", "s", rate=0.01), result("b", "s", rate=0.5), result("b", "r", rate=0.5)])
+    assert [(field.names[s.variant], s.streams, s.missing) for s in field.ranking] == [("b", 2, 0), ("a", 1, 1)]
     assert field.ranking[1].behind.mean == pytest.approx(-0.49)
 
 
 def test_a_failure_is_no_result_and_is_forgotten_once_it_ended_well():
     lost = failure("a", key="1")
-    field = only([record("b"), lost])
-    assert field.failed == (lost,) and [e.algorithm for e in field.entries] == ["b"]
-    mended = only([record("b"), lost, record("a", key="1")])
-    assert not mended.failed and len(mended.entries) == 2
-    assert not only([record("a", key="1"), lost]).failed  # whichever line came first
+    field = only([result("b"), lost])
+    assert field.failed == (lost,) and [e.algorithm for e in field.variants] == ["b"]
+    mended = only([result("b"), lost, result("a", key="1")])
+    assert not mended.failed and len(mended.variants) == 2
+    assert not only([result("a", key="1"), lost]).failed  # whichever line came first
 
 
 def test_feedbacks_are_apart_and_in_order():
-    records = [record("a", feedback=word) for word in ("apple-tasting", "bandit", "full")]
-    assert [field.feedback for field in fields(records)] == ["full", "bandit", "apple-tasting"]
+    results = [result("a", feedback=word) for word in ("apple-tasting", "bandit", "full")]
+    assert [field.feedback for field in fields(results)] == ["full", "bandit", "apple-tasting"]
 
 
 def test_at_their_best_names_an_algorithm_once():
-    field = only([record("b", rate=0.3), grid("b", 0.1, rate=0.2), record("a", rate=0.1)])
+    field = only([result("b", rate=0.3), grid("b", 0.1, rate=0.2), result("a", rate=0.1)])
     assert [field.names[e] for e in field.at_their_best] == ["a", "b tuned"]
 
 
 def test_slopes_are_fitted_seed_by_seed():
     def run(seed, power):
         t = [100.0 * k for k in range(1, 11)]
-        return record("a", seed=seed, curve={"rounds": t, "mistakes": [x**power for x in t], "expected": t})
+        return result("a", seed=seed, curve={"rounds": t, "mistakes": [x**power for x in t], "expected": t})
 
     field = only([run(0, 0.4), run(1, 0.6)])
-    slope = field.slope(Entry("a", "logistic", ()), field.arenas[0])
+    slope = field.slope(Variant("a", "logistic", ()), field.arenas[0])
     assert slope == (pytest.approx(0.5), pytest.approx(0.1), 2)  # sd 0.1·√2 over √2
     alone = only([run(0, 0.4)])
-    assert alone.slope(alone.entries[0], alone.arenas[0]) == (pytest.approx(0.4), None, 1)
+    assert alone.slope(alone.variants[0], alone.arenas[0]) == (pytest.approx(0.4), None, 1)
 
 
 def test_the_bound_is_the_mean_over_the_seeds_that_have_one():
-    field = only([record("a", seed=0, rate=0.1, bound={"value": 400.0}), record("a", seed=1, rate=0.9)])
-    assert field.bound(field.entries[0], field.arenas[0]) == (100.5, 400.0)
-    none = only([record("a")])
-    assert none.bound(none.entries[0], none.arenas[0]) is None
+    field = only([result("a", seed=0, rate=0.1, bound={"value": 400.0}), result("a", seed=1, rate=0.9)])
+    assert field.bound(field.variants[0], field.arenas[0]) == (100.5, 400.0)
+    none = only([result("a")])
+    assert none.bound(none.variants[0], none.arenas[0]) is None
 
 
 # --- ranks ---

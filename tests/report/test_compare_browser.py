@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from gaptron.report.compare import write
-from tests.records import many
+from tests.results import many
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: the report was not tried in a browser")

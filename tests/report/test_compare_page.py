@@ -1,17 +1,20 @@
 """The report as a file: everything is there, nothing is fetched, and no name can break out of its cell."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
 from gaptron.errors import InputError
+from gaptron.experiments.summary import fields
+from gaptron.report.colours import GREY, HOME, MARKERS, palette
 from gaptron.report.compare import write
 from gaptron.report.compare.curves import apart
-from gaptron.report.compare.palette import GREY, HOME, MARKERS, palette
-from gaptron.report.compare.style import inline, power
-from tests.records import failure, grid, many, record
+from gaptron.report.compare.figure import inline, power
+from gaptron.report.compare.tuning import grid_by_stream
+from tests.results import failure, grid, many, result
 
 STREAMS = ["synsep", "digits", "usps", "letter", "vowel", "covtype"]
 ALGORITHMS = ["frugal-gaptron", "banditron", "a <b>bold</b> one"]
@@ -70,11 +73,11 @@ class Page(HTMLParser):
 def report(tmp_path_factory):
     """A whole one: six streams, one with a hostile name, a grid, bounds, and a failure."""
     streams = [*STREAMS[:-1], HOSTILE]
-    records = many(streams, ALGORITHMS, seeds=2, tuned=("banditron",))
-    records += many(["digits"], ["frugal-gaptron", "perceptron"], seeds=1, feedback="full")
-    records.append(failure("exp4", stream=HOSTILE, seed=1))
+    results = many(streams, ALGORITHMS, seeds=2, tuned=("banditron",))
+    results += many(["digits"], ["frugal-gaptron", "perceptron"], seeds=1, feedback="full")
+    results.append(failure("exp4", stream=HOSTILE, seed=1))
     folder = tmp_path_factory.mktemp("report")
-    return write(records, folder, title="Tom & <Jerry>", plan="seeds = 2  # <plan>", command="gaptron compare 'x>y'")
+    return write(results, folder, title="Tom & <Jerry>", plan="seeds = 2  # <plan>", command="gaptron compare 'x>y'")
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +157,8 @@ def test_colours_follow_the_page(report):
 
 
 def test_the_same_records_make_the_same_bytes(tmp_path):
-    records = many(["s"], ["gaptron", "frugal-gaptron"], seeds=1)
-    first, second = (write(records, tmp_path / word) for word in "ab")
+    results = many(["s"], ["gaptron", "frugal-gaptron"], seeds=1)
+    first, second = (write(results, tmp_path / word) for word in "ab")
     assert first.read_bytes() == second.read_bytes()
     for path in (tmp_path / "a/figures").iterdir():
         assert path.read_bytes() == (tmp_path / "b/figures" / path.name).read_bytes()
@@ -164,14 +167,14 @@ def test_the_same_records_make_the_same_bytes(tmp_path):
 def test_a_new_report_leaves_no_figure_of_the_old_one(tmp_path):
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures/mine.svg").write_text("<svg/>")
-    write([record("a", feedback="full"), record("b", feedback="full")], tmp_path)
+    write([result("a", feedback="full"), result("b", feedback="full")], tmp_path)
     assert (tmp_path / "figures/curves-full.pdf").exists()
     write([failure("a", feedback="full")], tmp_path)
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["mine.svg"]
 
 
 def test_the_smallest_report_says_what_it_cannot_say(tmp_path):
-    text = write([record("a"), record("b", rate=0.2)], tmp_path).read_text(encoding="utf-8")
+    text = write([result("a"), result("b", rate=0.2)], tmp_path).read_text(encoding="utf-8")
     assert "one seed: no interval" in text
     assert "too few for a test" in text
     assert "not worked out" in text  # no bound
@@ -179,18 +182,18 @@ def test_the_smallest_report_says_what_it_cannot_say(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "records",
+    "results",
     [
-        [record("a", rate=0.0), record("b", rate=0.0)],  # nothing on a log axis
-        [record("alone")],
+        [result("a", rate=0.0), result("b", rate=0.0)],  # nothing on a log axis
+        [result("alone")],
         [failure("a"), failure("b")],
-        [failure("a"), record("b")],
-        [record("a", curve=None, seconds=None), record("b", curve=None, seconds=None)],
-        [record("a", rounds=1, mistakes=1, curve={"rounds": [1.0], "mistakes": [1.0], "expected": [1.0]})],
-        [record("a", "s"), record("b", "r"), grid("b", 0.1, stream="r")],
-        [record("a", role="grid", tuned="kind", settings={"kind": word}, seed=s) for word in "xy" for s in (0, 1)],
-        [grid("a", 0.0), grid("a", 1.0), record("a", bound={"value": 0.0, "theorem": "none at all"})],
-        [record("a", settings={"graph": [[1, 0], [0, 1]]}, feedback="a/b: [x]"), record("b", feedback="a/b: [x]")],
+        [failure("a"), result("b")],
+        [result("a", curve=None, seconds=None), result("b", curve=None, seconds=None)],
+        [result("a", rounds=1, mistakes=1, curve={"rounds": [1.0], "mistakes": [1.0], "expected": [1.0]})],
+        [result("a", "s"), result("b", "r"), grid("b", 0.1, stream="r")],
+        [result("a", role="grid", tuned="kind", settings={"kind": word}, seed=s) for word in "xy" for s in (0, 1)],
+        [grid("a", 0.0), grid("a", 1.0), result("a", bound={"value": 0.0, "theorem": "none at all"})],
+        [result("a", settings={"graph": [[1, 0], [0, 1]]}, feedback="a/b: [x]"), result("b", feedback="a/b: [x]")],
     ],
     ids=[
         "flawless",
@@ -205,13 +208,13 @@ def test_the_smallest_report_says_what_it_cannot_say(tmp_path):
         "graph",
     ],
 )
-def test_odd_comparisons_are_reported_too(records, tmp_path):
-    page = Page(write(records, tmp_path).read_text(encoding="utf-8"))
+def test_odd_comparisons_are_reported_too(results, tmp_path):
+    page = Page(write(results, tmp_path).read_text(encoding="utf-8"))
     assert page.open == [] and "repeat" in page.ids
 
 
 def test_no_records_are_refused_and_nothing_is_written(tmp_path):
-    with pytest.raises(InputError, match="no records"):
+    with pytest.raises(InputError, match="no results"):
         write([], tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -253,3 +256,23 @@ def test_a_drawing_becomes_an_element():
         '<svg viewBox="0 0 10 5" style="max-width: 14px"><g id="f-a"/>'
         '<use xlink:href="#f-a" style="fill: var(--ink); clip-path: url(#f-a)"/></svg>'
     )
+
+
+def test_a_baseline_without_a_colour_of_its_own_does_not_borrow_the_defaults():
+    crowd = ["advised-gaptron", "frugal-gaptron", "gaptron", "banditron", "soba", "confidit", "squarecb"]
+    results = [
+        *many(["s"], [*crowd, "newtron"], 2),
+        *(grid("newtron", 2.0**-i, seed=k) for i in (1, 3) for k in (0, 1)),
+    ]
+    (field,) = fields(results)
+    colours = palette({"bandit": [standing.variant.algorithm for standing in field.ranking]})
+    (tuned,) = [variant for variant in field.variants if variant.tuned]
+    assert tuned.algorithm == "newtron" and colours["newtron"] is GREY
+    (panel,) = grid_by_stream(field, tuned, colours).axes
+    assert panel.lines[0].get_color() not in {colours[name].light for name in crowd}
+
+
+def test_every_run_stands_there_with_its_command_and_its_processor(tmp_path):
+    runs = [replace(r, command=f"gaptron play s --seed {r.seed}", processor="Z80") for r in many(["s"], ["gaptron"], 3)]
+    page = write(runs, tmp_path).read_text()
+    assert all(f"gaptron play s --seed {seed}" in page for seed in range(3)) and "Z80" in page

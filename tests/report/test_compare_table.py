@@ -7,25 +7,25 @@ from rich.console import Console
 
 from gaptron.experiments.summary import Slope, fields
 from gaptron.report.compare import table
-from gaptron.report.compare.words import headline, percent, slope
-from tests.records import failure, grid, many, record
+from gaptron.report.compare.wording import headline, percent, slope
+from tests.results import failure, grid, many, result
 
 
-def printed(records, width):
+def printed(results, width):
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    console.print(table(records))
+    console.print(table(results))
     return console.file.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_fits(width):
     names = ["second-order-perceptron", "randomized-decoding", "banditron"]
-    records = [
+    results = [
         run
         for word in ("full", "bandit")
         for run in many(["s", "r"], names, seeds=3, tuned=("banditron",), feedback=word)
     ]
-    text = printed(records, width)
+    text = printed(results, width)
     lines = text.splitlines()
     assert max(map(len, lines)) <= width
     assert "Full information" in text and "Bandit feedback" in text
@@ -36,50 +36,50 @@ def test_it_fits(width):
 
 
 def test_the_order_is_that_of_the_errors():
-    lines = printed([record("b", rate=0.2), record("a", rate=0.1), record("c", rate=0.3)], 80).splitlines()
+    lines = printed([result("b", rate=0.2), result("a", rate=0.1), result("c", rate=0.3)], 80).splitlines()
     assert [line.split()[0] for line in lines[2:5]] == ["a", "b", "c"]
     assert lines[2].split() == ["a", "10.00", "1/1", "2"]
     assert lines[3].split() == ["b", "20.00", "+10.00", "0/1", "2"]
 
 
 def test_what_is_missing_is_said():
-    text = printed([record("a", seed=0), record("a", seed=1), record("b", seed=0, rate=0.3), failure("b", seed=1)], 80)
+    text = printed([result("a", seed=0), result("a", seed=1), result("b", seed=0, rate=0.3), failure("b", seed=1)], 80)
     assert "b (1 run missing)" in text and "1 failed" in text
-    assert "no records" in printed([], 80)
+    assert "no results" in printed([], 80)
     assert "2 failed" in printed([failure("a"), failure("b")], 80)
 
 
-def said(records):
-    (field,) = fields(records)
+def said(results):
+    (field,) = fields(results)
     return headline(field)
 
 
 def test_headlines_are_honest():
-    assert said([record("a")]) == "a alone was played: error 10.00%."
-    assert said([record("a"), record("b", rate=0.2)]) == (
+    assert said([result("a")]) == "a alone was played: error 10.00%."
+    assert said([result("a"), result("b", rate=0.2)]) == (
         "a makes the fewest mistakes on s, with an error of 10.00%; the next, b, is 10.00 points behind "
         "(one seed: no interval)."
     )
-    close = [record("a", seed=s, rate=r) for s, r in enumerate((0.1, 0.2))]
-    close += [record("b", seed=s, rate=r) for s, r in enumerate((0.2, 0.11))]
+    close = [result("a", seed=s, rate=r) for s, r in enumerate((0.1, 0.2))]
+    close += [result("b", seed=s, rate=r) for s, r in enumerate((0.2, 0.11))]
     assert said(close).endswith("(95%, 2 seeds): too little to tell them apart.")
 
 
 def test_a_winner_by_hindsight_is_called_one():
-    words = said([grid("b", 0.1, rate=0.1), record("b", rate=0.3), record("a", rate=0.4)])
+    words = said([grid("b", 0.1, rate=0.1), result("b", rate=0.3), result("a", rate=0.4)])
     assert words.startswith("b tuned makes the fewest mistakes")
     assert "the next, a, is 30.00 points behind" in words  # not b again
     assert "chosen in hindsight" in words
     assert words.endswith(
         "The best that chose nothing in hindsight, b, is 20.00 points behind (one seed: no interval)."
     )
-    three = said([grid("b", 0.1, rate=0.1), grid("c", 0.1, rate=0.15), record("a", rate=0.4)])
+    three = said([grid("b", 0.1, rate=0.1), grid("c", 0.1, rate=0.15), result("a", rate=0.4)])
     assert "The best that chose nothing in hindsight, a, is 30.00 points behind" in three
 
 
 def test_a_leader_without_a_first_place():
     rates = {"a": (0.11, 0.11), "b": (0.1, 0.5), "c": (0.5, 0.1)}
-    words = said([record(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
+    words = said([result(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
     assert words.startswith("a has the least error over all streams, 11.00%, though it is first on none of them;")
 
 

@@ -1,20 +1,46 @@
-"""The switchboard: one command per file. What a command needs is imported when it runs."""
+"""The command line: one command per file. What a command needs is imported when it runs."""
 
+import inspect
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from gaptron.cli.abstain import abstain
 from gaptron.cli.algorithms import algorithms
 from gaptron.cli.compare import compare
 from gaptron.cli.evaluate import evaluate
+from gaptron.cli.options import in_options
 from gaptron.cli.paper import paper
 from gaptron.cli.play import play
 from gaptron.cli.results import results
 from gaptron.errors import GaptronError
 from gaptron.version import __version__
 
+
+class Commands(TyperGroup):
+    """The commands. Errors of the library come out in the words of the command line: --radius 10, not radius=10."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except GaptronError as problem:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            options = {(p.name or "").rstrip("_"): p.opts[0] for p in (command.params if command else ())}
+            problem.args = (in_options(str(problem), options, _settings()),)
+            raise
+
+
+def _settings() -> list[str]:
+    """The settings of the algorithms that were in use when something went wrong."""
+    files = [file for name, file in sys.modules.items() if name.startswith("gaptron.algorithms.")]
+    return [name for file in files for name in list(inspect.signature(file.recommend).parameters)[1:]]
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Online multiclass classification with guarantees you can see.",
     no_args_is_help=True,
     add_completion=False,
@@ -38,13 +64,15 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def common(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Say which."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
 ) -> None:
     """Online multiclass classification with guarantees you can see."""
 
 
 def main() -> None:
-    """What `gaptron` on the command line runs."""
+    """The entry point of the command `gaptron`."""
     try:
         app()
     except GaptronError as problem:

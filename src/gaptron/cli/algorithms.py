@@ -1,4 +1,4 @@
-"""`gaptron algorithms`: what there is."""
+"""`gaptron algorithms`: a list of the algorithms."""
 
 from gaptron.cli.table import show
 
@@ -7,4 +7,4 @@ def algorithms() -> None:
     """List the algorithms: losses, regret, cost and paper."""
     from gaptron.report.paper import overview  # noqa: PLC0415
 
-    show(overview(), "Algorithms (for ‖x‖ ≤ 1; L_T is the comparator's loss)")
+    show(overview(), "Algorithms (for ‖x‖ ≤ 1; L_T is the loss of the best fixed rule)")

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from gaptron.cli.options import read_classes
 from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gaptron.experiments.compare import Watcher
     from gaptron.experiments.engines import Engine
     from gaptron.experiments.plan import Plan
-    from gaptron.experiments.record import Record
+    from gaptron.experiments.task import Result
 
 WHAT, DATA, HOW, OUT = "What is compared", "Reading and preparing DATA", "How it runs", "Output"
 ENGINES = ("processes", "dask")
@@ -28,44 +29,79 @@ ENGINES = ("processes", "dask")
 def compare(
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Streams, as for `gaptron play`; or one plan, FILE.toml. Nothing: the built-in plan."),
+        typer.Argument(help="Streams, as for `gaptron play`; or one plan, FILE.toml. By default the built-in plan."),
     ] = None,
     algorithms: Annotated[
-        str, typer.Option("--algorithms", "-a", help="Separated by commas.", rich_help_panel=WHAT)
-    ] = "",
-    feedback: Annotated[str, typer.Option(help="full, bandit, or both: full,bandit.", rich_help_panel=WHAT)] = "",
-    seeds: Annotated[str, typer.Option(help="How many (5), or which: 0,3,7.", rich_help_panel=WHAT)] = "",
-    grid: Annotated[
-        bool, typer.Option("--grid/--no-grid", help="Also tune the baselines in hindsight.", rich_help_panel=WHAT)
-    ] = True,
-    bounds: Annotated[str, typer.Option(help="With which seeds: first, all or none.", rich_help_panel=WHAT)] = "",
-    radius: Annotated[
-        float | None, typer.Option(help="D, for those that cannot do without.", rich_help_panel=WHAT)
+        str | None, typer.Option("--algorithms", "-a", help="Algorithms, separated by commas.", rich_help_panel=WHAT)
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first rounds.", rich_help_panel=WHAT)] = None,
-    format_: Annotated[str, typer.Option("--format", help="Else by extension.", rich_help_panel=DATA)] = "",
+    feedback: Annotated[
+        str | None, typer.Option(help="full, bandit, or both: full,bandit.", rich_help_panel=WHAT)
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="How many seeds (5), or which: 0,3,7.", rich_help_panel=WHAT)
+    ] = None,
+    grid: Annotated[
+        bool,
+        typer.Option(
+            "--grid/--no-grid",
+            help="Also try several settings of each baseline and show the best.",
+            rich_help_panel=WHAT,
+        ),
+    ] = True,
+    bounds: Annotated[
+        str | None, typer.Option(help="Compute bounds for the first seed, all or none.", rich_help_panel=WHAT)
+    ] = None,
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest norm D of a rule to compare with, where an algorithm needs it (10).", rich_help_panel=WHAT
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Use only so many rounds of each stream, the first ones.", rich_help_panel=WHAT),
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="File format; by default from the extension.", rich_help_panel=DATA)
+    ] = "",
     label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
     classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
     features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Do not scale rows to ‖x‖ = 1.", rich_help_panel=DATA)] = False,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Leave rows as they are; by default they are scaled to ‖x‖ = 1.", rich_help_panel=DATA
+        ),
+    ] = False,
     constant: Annotated[bool, typer.Option("--constant", help="Append a feature of 1.", rich_help_panel=DATA)] = False,
     log1p: Annotated[bool, typer.Option("--log1p", help="x → sign(x)·ln(1+|x|).", rich_help_panel=DATA)] = False,
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Columns to mean 0, deviation 1.", rich_help_panel=DATA)
     ] = False,
     in_order: Annotated[
-        bool, typer.Option("--in-order", help="Do not shuffle by the seed.", rich_help_panel=DATA)
+        bool,
+        typer.Option(
+            "--in-order", help="Keep the order of the data; by default each seed shuffles it.", rich_help_panel=DATA
+        ),
     ] = False,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; default: one a core.", rich_help_panel=HOW)
+        int | None,
+        typer.Option(
+            "--jobs", "-j", min=1, help="Number of processes; by default one for each core.", rich_help_panel=HOW
+        ),
     ] = None,
-    engine: Annotated[str, typer.Option(help="processes or dask.", rich_help_panel=HOW)] = "processes",
-    address: Annotated[str, typer.Option(help="Of the Dask scheduler, tcp://...", rich_help_panel=HOW)] = "",
+    engine: Annotated[
+        str, typer.Option(help="Where the runs are made: processes or dask.", rich_help_panel=HOW)
+    ] = "processes",
+    address: Annotated[
+        str, typer.Option(help="Address of the Dask scheduler, tcp://HOST:PORT.", rich_help_panel=HOW)
+    ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Say what would run and what it costs.", rich_help_panel=HOW)
+        bool,
+        typer.Option("--dry-run", "-n", help="Show what would run and about how long it takes.", rich_help_panel=HOW),
     ] = False,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of results and report.", rich_help_panel=OUT)
+        Path, typer.Option("--output", "-o", help="Folder for results and report.", rich_help_panel=OUT)
     ] = Path("gaptron-compare"),
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write the HTML report.", rich_help_panel=OUT)
@@ -84,7 +120,7 @@ def compare(
     reading = {
         "format": format_ or None,
         "label": int(label) if label.isdigit() else label or None,
-        "classes": [word.strip() for word in classes.split(",")] if classes else None,
+        "classes": read_classes(classes),
         "n_features": features,
     }
     preparing = {"unit_norm": not raw, "constant": constant, "log1p": log1p, "standardize": standardize}
@@ -93,21 +129,21 @@ def compare(
     if dry_run:
         _cost(plan, output, jobs)
         return
-    records = _run(plan, output, _engine(engine, address, jobs))
-    _close(records, output, text, report)
+    results = _run(plan, output, _engine(engine, address, jobs))
+    _close(results, output, text, report)
 
 
 def _plan(data: list[str], reading: dict[str, Any], preparing: dict[str, Any], in_order: bool) -> tuple["Plan", str]:
     """The plan and, if it came from a file, its text."""
-    from gaptron.experiments.plan import Source  # noqa: PLC0415
+    from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
     from gaptron.experiments.plan_file import default_plan, read_plan  # noqa: PLC0415
 
     files = [word for word in data if word.endswith(".toml")]
     if data and not files:
-        streams = tuple(Source(word, "", reading, preparing, not in_order) for word in dict.fromkeys(data))
+        streams = tuple(PlannedStream(word, "", reading, preparing, not in_order) for word in dict.fromkeys(data))
         return replace(default_plan(), streams=streams), ""
     if len(data) > 1:
-        raise SettingError(f"{files[0]} is a plan, and a plan is run by itself: put the streams into it")
+        raise SettingError(f"{files[0]} is a plan, and a plan is run by itself: add the streams to it")
     if reading or in_order or preparing != {"unit_norm": True, "constant": False, "log1p": False, "standardize": False}:
         raise SettingError("a plan says itself how its streams are read and prepared: these options are for DATA")
     if not files:
@@ -117,32 +153,33 @@ def _plan(data: list[str], reading: dict[str, Any], preparing: dict[str, Any], i
 
 def _turned(
     plan: "Plan",
-    algorithms: str,
-    feedback: str,
-    seeds: str,
+    algorithms: str | None,
+    feedback: str | None,
+    seeds: str | None,
     grid: bool,
-    bounds: str,
+    bounds: str | None,
     radius: float | None,
     limit: int | None,
 ) -> "Plan":
-    """The plan with what the options say instead."""
-    from gaptron.experiments.plan import Entry  # noqa: PLC0415
+    """The plan, changed by the options."""
+    from gaptron.experiments.plan import PlannedAlgorithm  # noqa: PLC0415
 
     changes: dict[str, Any] = {}
-    if feedback:
-        changes["feedback"] = _words(feedback)
-        if not algorithms:  # those of the plan that can
-            kept = tuple(e for e in plan.algorithms if any(e.can(word) for word in changes["feedback"]))
-            changes["algorithms"] = kept or plan.algorithms
-    if algorithms:
-        told = {entry.algorithm: entry for entry in plan.algorithms}
-        changes["algorithms"] = tuple(told.get(name, Entry(name)) for name in _words(algorithms))
-    if seeds:
+    if feedback is not None:
+        changes["feedback"] = _list("--feedback", feedback)
+        if algorithms is None:  # those of the plan that can
+            able = tuple(a for a in plan.algorithms if any(a.can(word) for word in changes["feedback"]))
+            changes["algorithms"] = able or plan.algorithms
+    if algorithms is not None:
+        planned = {a.algorithm: a for a in plan.algorithms}
+        names = _list("--algorithms", algorithms)
+        changes["algorithms"] = tuple(planned.get(name, PlannedAlgorithm(name)) for name in names)
+    if seeds is not None:
         changes["seeds"] = _seeds(seeds)
     if not grid:
-        kept = changes.get("algorithms", plan.algorithms)
-        changes |= {"grids": False, "algorithms": tuple(replace(entry, grid={}) for entry in kept)}
-    if bounds:
+        chosen = changes.get("algorithms", plan.algorithms)
+        changes |= {"grids": False, "algorithms": tuple(replace(a, grid={}) for a in chosen)}
+    if bounds is not None:
         changes["bounds"] = bounds
     if radius is not None:
         changes["radius"] = radius
@@ -151,14 +188,17 @@ def _turned(
     return replace(plan, **changes)
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+def _list(option: str, text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not names:
+        raise SettingError(f"{option} is empty: name at least one, or leave the option out")
+    return names
 
 
 def _seeds(text: str) -> tuple[int, ...]:
-    words = _words(text)
+    words = _list("--seeds", text)
     if not all(word.isdigit() for word in words) or words == ("0",):
-        raise SettingError(f"--seeds {text}: say how many, or which, separated by commas")
+        raise SettingError(f"--seeds {text}: give a number of seeds, or the seeds separated by commas")
     return tuple(int(word) for word in words) if "," in text else tuple(range(int(words[0])))
 
 
@@ -171,13 +211,13 @@ def _engine(name: str, address: str, jobs: int | None) -> "Engine":
         raise SettingError(f"unknown engine {name!r}; there are: {', '.join(ENGINES)}")
     if name == "dask":
         if not address:
-            raise SettingError("--engine dask needs --address tcp://HOST:PORT, that of the scheduler")
+            raise SettingError("--engine dask needs --address tcp://HOST:PORT, the address of the scheduler")
         return partial(dask, address=address)
     n = jobs or cpu_count()
     return serial if n == 1 else partial(processes, n=n)
 
 
-def _run(plan: "Plan", output: Path, engine: "Engine") -> list["Record"]:
+def _run(plan: "Plan", output: Path, engine: "Engine") -> list["Result"]:
     from gaptron.experiments.compare import compare as run  # noqa: PLC0415
 
     try:
@@ -186,6 +226,18 @@ def _run(plan: "Plan", output: Path, engine: "Engine") -> list["Record"]:
     except KeyboardInterrupt:
         typer.echo(f"gaptron: interrupted; what is finished is in {output}, and the same command goes on", err=True)
         raise typer.Exit(130) from None
+    except OSError as problem:
+        _stop(problem, output)
+
+
+def _stop(problem: OSError, output: Path) -> NoReturn:
+    """A full disk, or a folder that may not be written to: one line, and what is finished stays."""
+    reason = problem.strerror or str(problem)
+    typer.echo(
+        f"gaptron: {output} cannot be written: {reason}; what is finished is kept, and the same command goes on",
+        err=True,
+    )
+    raise typer.Exit(1) from None
 
 
 @contextmanager
@@ -213,72 +265,75 @@ def _watched() -> Iterator["Watcher"]:
         def begun(total: int, known: int) -> None:
             bar.update(tasks, total=total, completed=known, description="starting")
 
-        def finished(record: "Record") -> None:
+        def finished(result: "Result") -> None:
             nonlocal failures
-            failures += not record.ok
+            failures += not result.ok
             trouble = f"[red]{failures} failed[/] " if failures else ""
-            bar.update(tasks, advance=1, description=f"{trouble}{record.stream} · {record.algorithm}")
+            bar.update(tasks, advance=1, description=f"{trouble}{result.stream} · {result.algorithm}")
 
         yield Watcher(
-            preparing=lambda source: bar.update(tasks, description=f"reading {source.title}"),
+            preparing=lambda stream: bar.update(tasks, description=f"reading {stream.title}"),
             begun=begun,
             finished=finished,
-            note=lambda words: typer.echo(f"gaptron: {words}", err=True),
+            note=lambda text: typer.echo(f"gaptron: {text}", err=True),
         )
 
 
-def _close(records: list["Record"], output: Path, plan: str, report: bool) -> None:
+def _close(results: list["Result"], output: Path, plan: str, report: bool) -> None:
     """The table, the report, and what failed."""
     from rich.console import Console  # noqa: PLC0415
 
     from gaptron.experiments.store import FILE  # noqa: PLC0415
 
-    good = [record for record in records if record.ok]
+    good = [result for result in results if result.ok]
     if good:
         from gaptron.report.compare import table, write  # noqa: PLC0415
 
         console = Console()
-        (console if console.is_terminal else Console(width=160)).print(table(records), highlight=False)
+        (console if console.is_terminal else Console(width=160)).print(table(results), highlight=False)
         if report:
-            page = write(records, output, plan=plan, command=shlex.join(["gaptron", *sys.argv[1:]]))
+            try:
+                page = write(results, output, plan=plan, command=shlex.join(["gaptron", *sys.argv[1:]]))
+            except OSError as problem:
+                _stop(problem, output)
             typer.echo(f"report:  {page}")
+        typer.echo(f"one run: {good[0].command}")
     typer.echo(f"results: {output / FILE}")
-    failures = [record for record in records if not record.ok]
-    for message, times in Counter(_told(record) for record in failures).most_common():
+    failures = [result for result in results if not result.ok]
+    for message, times in Counter(_reason(result) for result in failures).most_common():
         typer.echo(f"gaptron: {message} ({times} task{'s' if times > 1 else ''})", err=True)
     if failures:
         typer.echo(
-            f"gaptron: {len(failures)} of {len(records)} tasks failed; the same command tries them again", err=True
+            f"gaptron: {len(failures)} of {len(results)} tasks failed; the same command tries them again", err=True
         )
         raise typer.Exit(1)
 
 
-def _told(record: "Record") -> str:
-    error = record.error or {}
+def _reason(result: "Result") -> str:
+    error = result.error or {}
     what = f"{error.get('type')}: {error.get('message')}"
     # Without data the stream itself could not be read, whatever the algorithm.
-    return what if record.data is None else f"{record.stream}, {record.algorithm}: {what}"
+    return what if result.data is None else f"{result.stream}, {result.algorithm}: {what}"
 
 
 def _cost(plan: "Plan", output: Path, jobs: int | None) -> None:
     """What would run, and for how long."""
     from joblib import cpu_count  # noqa: PLC0415
 
-    from gaptron.experiments.compare import sizes  # noqa: PLC0415
-    from gaptron.experiments.cost import seconds  # noqa: PLC0415
+    from gaptron.experiments.compare import estimate, sizes  # noqa: PLC0415
     from gaptron.experiments.store import FILE, read  # noqa: PLC0415
 
     file = output / FILE
-    known = {record.key for record in read(file)[0] if record.ok} if file.exists() else set()
+    known = {result.key for result in read(file)[0] if result.ok} if file.exists() else set()
     rows: list[tuple[str, ...]] = [("stream", "rounds", "features", "classes", "tasks", "known", "core seconds")]
     tasks = left = 0
     total = 0.0
-    for source, shelved in sizes(plan):
-        todo = list(plan.tasks(source))
-        new = [task for task in todo if task.key(shelved.data) not in known]
-        cost = sum(seconds(task, shelved) for task in new)
-        size = (shelved.n_rounds, shelved.n_features, shelved.n_classes, len(todo), len(todo) - len(new))
-        rows.append((source.title, *(f"{n:,}" for n in size), f"{cost:,.1f}"))
+    for stream, cached in sizes(plan):
+        todo = list(plan.tasks(stream))
+        new = [task for task in todo if task.key(cached.data) not in known]
+        cost = sum(estimate(task, cached) for task in new)
+        size = (cached.n_rounds, cached.n_features, cached.n_classes, len(todo), len(todo) - len(new))
+        rows.append((stream.title, *(f"{n:,}" for n in size), f"{cost:,.1f}"))
         tasks, left, total = tasks + len(todo), left + len(new), total + cost
     show(rows, "What would run")
     n = jobs or cpu_count()

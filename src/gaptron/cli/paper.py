@@ -1,4 +1,4 @@
-"""`gaptron paper`: its two tables from the code, and its Figure 1."""
+"""`gaptron paper`: the paper's two tables, computed by the code, and its Figure 1."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,16 +11,16 @@ from gaptron.errors import SettingError
 
 def paper(
     figure: Annotated[Path | None, typer.Option(help="Draw Figure 1 to this file (.png, .pdf, .svg).")] = None,
-    classes: Annotated[int, typer.Option(min=2, help="K of the table of settings.")] = 10,
-    norm: Annotated[float, typer.Option(help="X of the table of settings.")] = 1.0,
-    radius: Annotated[float, typer.Option(help="D of the table of settings.")] = 10.0,
-    horizon: Annotated[int, typer.Option(min=1, help="T of the table of settings.")] = 1_000_000,
+    classes: Annotated[int, typer.Option(min=2, help="Number of classes K in the table of settings.")] = 10,
+    norm: Annotated[float, typer.Option(help="Largest norm X of a row in the table of settings.")] = 1.0,
+    radius: Annotated[float, typer.Option(help="Largest norm D of a rule in the table of settings.")] = 10.0,
+    horizon: Annotated[int, typer.Option(min=1, help="Number of rounds T in the table of settings.")] = 1_000_000,
 ) -> None:
     """Print the paper's tables from the code, and draw its Figure 1."""
     from gaptron.report.paper import figure_1, overview, settings  # noqa: PLC0415
 
     if not (norm > 0 and radius > 0):
-        raise SettingError("norm and radius must be positive")
+        raise SettingError("--norm and --radius must be positive")
     show(overview(), "Table 1: algorithms and their regret (‖x‖ ≤ 1)")
     typer.echo()
     show(

@@ -1,8 +1,6 @@
-"""`gaptron play`: run one learner over one stream and say what happened."""
+"""`gaptron play`: run one learner over one stream and summarise the run."""
 
-import copy
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gaptron.cli import settings
-from gaptron.errors import NoBoundError, SettingError
+from gaptron.cli.options import read_classes
+from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
     from gaptron import Learner
+    from gaptron.experiments.run import Run
     from gaptron.streams import Chunks, Stream
-    from gaptron.trace import Tally, Trace
+    from gaptron.trace import Trace
 
 Piece = tuple[Any, Any]
 DELTA = 0.05
@@ -25,20 +25,45 @@ FIXED = ("algorithm", "feedback", "loss", "norm", "radius", "horizon", "set_", "
 
 def play(
     context: typer.Context,
-    stream: Annotated[str, typer.Argument(help="A file, - for standard input, or a name: synsep, digits, ...")],
-    algorithm: Annotated[str, typer.Option("--algorithm", "-a", rich_help_panel=LEARN)] = "advised-gaptron",
-    feedback: Annotated[str, typer.Option(help="full or bandit.", rich_help_panel=LEARN)] = "",
+    stream: Annotated[
+        str, typer.Argument(help="A file, - for standard input, or the name of a data set: synsep, digits, ...")
+    ],
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", help="See `gaptron algorithms`.", rich_help_panel=LEARN)
+    ] = "advised-gaptron",
+    feedback: Annotated[
+        str,
+        typer.Option(help="What a round shows: full (the label) or bandit (right or wrong).", rich_help_panel=LEARN),
+    ] = "",
     loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
-    norm: Annotated[float | None, typer.Option(help="X ≥ ‖x‖; measured in memory.", rich_help_panel=LEARN)] = None,
-    radius: Annotated[float | None, typer.Option(help="D ≥ ‖U‖, for bandit.", rich_help_panel=LEARN)] = None,
-    horizon: Annotated[int | None, typer.Option(help="T; counted in memory.", rich_help_panel=LEARN)] = None,
+    norm: Annotated[
+        float | None, typer.Option(help="Largest norm ‖x‖ of a row; by default measured.", rich_help_panel=LEARN)
+    ] = None,
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest norm ‖U‖ of a rule to compare with; some need it for bandit feedback.", rich_help_panel=LEARN
+        ),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Number of rounds; by default counted.", rich_help_panel=LEARN)
+    ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the algorithm.", rich_help_panel=LEARN),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Change a setting of the algorithm; may be repeated.",
+            rich_help_panel=LEARN,
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For the learner's draws.", rich_help_panel=LEARN)] = 0,
-    load: Annotated[str, typer.Option(metavar="MODEL", help="Go on with this file.", rich_help_panel=LEARN)] = "",
-    save: Annotated[str, typer.Option(metavar="MODEL", help="Write the learner here.", rich_help_panel=LEARN)] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
+    load: Annotated[
+        str, typer.Option(metavar="MODEL", help="Continue with the learner in this file.", rich_help_panel=LEARN)
+    ] = "",
+    save: Annotated[
+        str, typer.Option(metavar="MODEL", help="Write the learner to this file.", rich_help_panel=LEARN)
+    ] = "",
     format_: Annotated[
         str,
         typer.Option(
@@ -49,7 +74,8 @@ def play(
     classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
     features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
     chunk: Annotated[
-        int | None, typer.Option(min=1, help="Read this many rounds at a time, never all.", rich_help_panel=DATA)
+        int | None,
+        typer.Option(min=1, help="Read so many rounds at a time instead of all at once.", rich_help_panel=DATA),
     ] = None,
     unit_norm: Annotated[
         bool, typer.Option("--unit-norm", help="Scale rows to ‖x‖ = 1.", rich_help_panel=DATA)
@@ -59,13 +85,22 @@ def play(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Columns to mean 0, deviation 1.", rich_help_panel=DATA)
     ] = False,
-    shuffle: Annotated[int | None, typer.Option(metavar="SEED", min=0, help="Shuffle.", rich_help_panel=DATA)] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first rounds.", rich_help_panel=DATA)] = None,
+    shuffle: Annotated[
+        int | None, typer.Option(metavar="SEED", min=0, help="Shuffle the rounds with this seed.", rich_help_panel=DATA)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only so many rounds, the first ones.", rich_help_panel=DATA)
+    ] = None,
     progress: Annotated[
-        bool, typer.Option("--progress", "-P", help="A line at every doubling of the rounds.", rich_help_panel=SHOW)
+        bool,
+        typer.Option("--progress", "-P", help="Print a line at every doubling of the rounds.", rich_help_panel=SHOW),
     ] = False,
-    no_bound: Annotated[bool, typer.Option("--no-bound", help="Do not look for U.", rich_help_panel=SHOW)] = False,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=SHOW)] = False,
+    no_bound: Annotated[
+        bool, typer.Option("--no-bound", help="Do not compute the bound, which takes time.", rich_help_panel=SHOW)
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
+    ] = False,
 ) -> None:
     """Play a stream: predict, then learn, round by round; close with mistakes and what theory promised.
 
@@ -85,14 +120,14 @@ def play(
     if loaded is not None:
         _refuse_beside_load(context)
     if save and not Path(save).absolute().parent.is_dir():
-        raise SettingError(f"--save {save}: there is no such folder")  # said now, not after an hour of playing
-    told = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
+        raise SettingError(f"--save {save}: there is no such folder")  # now, not after an hour of playing
+    model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
     source: Any = open_stream(
         stream,
         format=format_ or None,
         label=int(label) if label.isdigit() else label or None,
-        classes=_labels(classes) if told is None else told.classes,
-        n_features=features if told is None else told.problem.n_features - constant or None,
+        classes=read_classes(classes) if model is None else model.classes,
+        n_features=features if model is None else model.problem.n_features - constant or None,
         chunk=chunk,
     )
     source = prepare(
@@ -122,58 +157,72 @@ def play(
     )
     if learner.settings is None:
         raise SettingError("a stream read in chunks needs --norm X, or --unit-norm")
-    if told is None and loaded is not None and loaded.classes != source.classes:
+    if model is None and loaded is not None and loaded.classes != source.classes:
         raise SettingError(f"the classes of {load} are not those of {source.name}")
-    tally, trace, seconds = _run(learner, source, progress)
+    done = _run(learner, source, progress)
     if save:
         learner.save(save)
-    said = _account(learner, source, tally, trace, seconds, no_bound)
+    summary = _account(learner, source, done, no_bound)
     if json_:
-        typer.echo(json.dumps(said, ensure_ascii=False))
+        typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        _summary(said)
+        _show(summary)
 
 
-def _run(learner: "Learner", source: "Stream | Chunks", table: bool) -> tuple["Tally", "Trace | None", float]:
-    """Play it all. Returns sums, the trace when the stream is in memory, and seconds of playing alone."""
+def _run(learner: "Learner", source: "Stream | Chunks", table: bool) -> "Run":
+    """Play it all, with a progress bar or a line at every doubling."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
+    from gaptron.experiments.run import run  # noqa: PLC0415
     from gaptron.streams import Stream  # noqa: PLC0415
-    from gaptron.trace import Tally  # noqa: PLC0415
 
-    tally, trace, seconds, mark = Tally(), None, 0.0, 1
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    doublings = _Doublings() if table else None
     with Progress(*columns, console=console, transient=True, disable=table or not console.is_terminal) as bar:
         task = bar.add_task("compiling", total=source.n_rounds)
-        if table:
-            typer.echo(f"{'rounds':>12} {'average':>9} {'recent':>9} {'expected':>9} {'top':>9}")
-        recent = Tally()
-        for X, y in _pieces(source, table):
-            if not tally.rounds:
-                copy.copy(learner).play(X[:1], _words(learner, y[:1]))  # so that compiling is not counted
-                bar.update(task, description="playing")
-            words = _words(learner, y)
-            start = time.perf_counter()
-            part = learner.play(X, words, progress=lambda n: bar.advance(task, n))
-            seconds += time.perf_counter() - start
-            tally.add(part)
-            recent.add(part)
-            if isinstance(source, Stream):
-                trace = part if trace is None else trace + part
-            if table and tally.rounds >= mark:
-                _line(tally, recent)
-                recent, mark = Tally(), 2 * tally.rounds
-        if table and recent.rounds:
-            _line(tally, recent)
-    return tally, trace, seconds
+        done = run(
+            learner,
+            _pieces(source, table),
+            keep=isinstance(source, Stream),
+            progress=lambda n: bar.update(task, advance=n, description="playing"),
+            played=doublings.add if doublings else lambda part: None,
+        )
+    if doublings:
+        doublings.close()
+    return done
 
 
-def _words(learner: "Learner", y: Any) -> Any:
-    """The stream's codes in the learner's words."""
-    classes = learner.classes
-    return y if classes == tuple(range(len(classes))) else [classes[code] for code in y]
+class _Doublings:
+    """Prints a line when the number of rounds has doubled."""
+
+    def __init__(self) -> None:
+        from gaptron.trace import Tally  # noqa: PLC0415
+
+        self.all, self.recent, self.mark = Tally(), Tally(), 1
+        typer.echo(f"{'rounds':>12} {'average':>9} {'recent':>9} {'expected':>9} {'top':>9}")
+
+    def add(self, part: "Trace") -> None:
+        self.all.add(part)
+        self.recent.add(part)
+        if self.all.rounds >= self.mark:
+            self._line()
+            self.mark = 2 * self.all.rounds
+
+    def close(self) -> None:
+        if self.recent.rounds:
+            self._line()
+
+    def _line(self) -> None:
+        numbers = (
+            self.all.mistakes / self.all.rounds,
+            self.recent.mistakes / self.recent.rounds,
+            self.all.expected_mistakes / self.all.rounds,
+            self.all.top_mistakes / self.all.rounds,
+        )
+        typer.echo(f"{self.all.rounds:>12,} " + " ".join(f"{number:>9.5f}" for number in numbers))
+        self.recent = type(self.recent)()
 
 
 def _refuse_beside_load(context: typer.Context) -> None:
@@ -199,30 +248,25 @@ def _pieces(source: "Stream | Chunks", table: bool) -> Iterator[Piece]:
             done += len(y) - start
 
 
-def _line(tally: "Tally", recent: "Tally") -> None:
-    numbers = (
-        tally.mistakes / tally.rounds,
-        recent.mistakes / recent.rounds,
-        tally.expected_mistakes / tally.rounds,
-        tally.top_mistakes / tally.rounds,
-    )
-    typer.echo(f"{tally.rounds:>12,} " + " ".join(f"{number:>9.5f}" for number in numbers))
-
-
-def _account(
-    learner: "Learner",
-    source: "Stream | Chunks",
-    tally: "Tally",
-    trace: "Trace | None",
-    seconds: float,
-    no_bound: bool,
-) -> dict[str, Any]:
-    """Everything the summary says, as one object."""
+def _account(learner: "Learner", source: "Stream | Chunks", done: "Run", no_bound: bool) -> dict[str, Any]:
+    """Everything the summary shows, as one object."""
+    from gaptron.experiments import account  # noqa: PLC0415
+    from gaptron.experiments.run import labels  # noqa: PLC0415
     from gaptron.high_probability import any_time  # noqa: PLC0415
+    from gaptron.streams import Stream  # noqa: PLC0415
     from gaptron.types import Feedback  # noqa: PLC0415
 
-    problem = learner.problem
-    said: dict[str, Any] = {
+    problem, (tally, trace, notes, seconds) = learner.problem, done
+    bound, reason, sure = None, None, None
+    if no_bound:
+        reason = "not asked for (--no-bound)"
+    elif trace is None or not isinstance(source, Stream):
+        reason = "the best comparator needs the whole stream in memory: leave out --chunk"
+    else:
+        bound, reason = account.bound(learner, source.X, labels(learner, source.y), trace)
+    if trace is not None and problem.feedback is Feedback.FULL:
+        sure = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
+    return {
         "stream": source.name,
         "prepared": list(source.prepared),
         "notes": list(source.notes),
@@ -234,77 +278,40 @@ def _account(
         "norm": problem.norm,
         "radius": problem.radius,
         "horizon": problem.horizon,
-        "settings": settings.account(learner),
+        "settings": account.settings(learner),
         "rounds": tally.rounds,
         "mistakes": tally.mistakes,
         "expected_mistakes": tally.expected_mistakes,
         "top_mistakes": tally.top_mistakes,
         "rounds_per_second": tally.rounds / seconds if seconds else None,
-        "sure_below": None,
-        "certificate": None,
-        "advice": None,
-        "bound": None,
-        "why_no_bound": None,
+        "sure_below": sure,
+        "certificate": account.certificate(learner, trace, notes),
+        "advice": None if learner.advice is None else learner.advice._asdict(),
+        "bound": bound,
+        "why_no_bound": reason,
     }
-    if trace is not None and problem.feedback is Feedback.FULL:
-        said["sure_below"] = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
-    try:
-        certificate = learner.certificate
-    except NoBoundError:
-        certificate = None  # the bound's line says why
-    if certificate is not None:
-        said["certificate"] = {
-            "level": certificate.level,
-            "step": certificate.step,
-            "norm": certificate.norm,
-            "apart": certificate.apart,
-        }
-        if trace is not None:
-            said["certificate"]["explored"] = float((trace.codes != trace.top).mean())
-            said["certificate"]["solved"] = float(trace.note("solved").mean())
-    if learner.advice is not None:
-        said["advice"] = learner.advice._asdict()
-    if no_bound:
-        said["why_no_bound"] = "not asked for (--no-bound)"
-    elif trace is None:
-        said["why_no_bound"] = "the best comparator needs the whole stream in memory: leave out --chunk"
-    else:
-        try:
-            bound = learner.bound(source.X, _words(learner, source.y), trace)  # type: ignore[union-attr]
-        except NoBoundError as reason:
-            said["why_no_bound"] = str(reason)
-        else:
-            said["bound"] = {
-                "value": bound.value,
-                "comparator_loss": bound.comparator.loss,
-                "comparator_norm": bound.comparator.norm,
-                "regret": bound.regret,
-                "used": tally.expected_mistakes / bound.value if bound.value else None,
-                "theorem": bound.theorem,
-            }
-    return said
 
 
-def _summary(said: dict[str, Any]) -> None:
-    T, full = said["rounds"], said["feedback"] == "full"
+def _show(summary: dict[str, Any]) -> None:
+    T, full = summary["rounds"], summary["feedback"] == "full"
 
     def line(name: str, number: float, remark: str = "", digits: int = 0) -> None:
         typer.echo(f"{name:<27}{number:>14,.{digits}f}  {number / T:>8.2%}  {remark}".rstrip())
 
-    typer.echo(f"{said['stream']}: {T:,} rounds, {said['n_features']:,} features, {said['n_classes']} classes")
-    for remark in [*said["prepared"], *said["notes"]]:
+    typer.echo(f"{summary['stream']}: {T:,} rounds, {summary['n_features']:,} features, {summary['n_classes']} classes")
+    for remark in [*summary["prepared"], *summary["notes"]]:
         typer.echo(f"  {remark}")
-    typer.echo(f"{said['algorithm']}, {said['loss']} loss, {'full information' if full else 'bandit feedback'}\n")
-    line("mistakes", said["mistakes"])
+    typer.echo(f"{summary['algorithm']}, {summary['loss']} loss, {'full information' if full else 'bandit feedback'}\n")
+    line("mistakes", summary["mistakes"])
     exact = "exact: free of the luck of the draws" if full else "an unbiased estimate of the mean"
-    line("expected mistakes", said["expected_mistakes"], exact, 1)
-    if said["sure_below"]:
-        remark = f"with probability {1 - said['sure_below']['delta']:.0%}, at every round, whatever the data did"
-        line("mistakes stay below", said["sure_below"]["mistakes"], remark, 1)
-    line("mistakes of the top label", said["top_mistakes"])
-    bound = said["bound"]
+    line("expected mistakes", summary["expected_mistakes"], exact, 1)
+    if summary["sure_below"]:
+        remark = f"with probability {1 - summary['sure_below']['delta']:.0%}, at every round, whatever the data did"
+        line("mistakes stay below", summary["sure_below"]["mistakes"], remark, 1)
+    line("mistakes of the top label", summary["top_mistakes"])
+    bound = summary["bound"]
     if bound is None:
-        typer.echo(f"bound: none; {said['why_no_bound']}")
+        typer.echo(f"bound: none; {summary['why_no_bound']}")
     else:
         line("bound on expected mistakes", bound["value"], f"{bound['used']:.1%} of it used", 1)
         line("  loss of the best U", bound["comparator_loss"], f"‖U‖ = {bound['comparator_norm']:.4g}", 1)
@@ -313,21 +320,23 @@ def _summary(said: dict[str, Any]) -> None:
             typer.echo("  on the mean over the draws, for a U fixed before them")
         if bound["value"] >= T:
             typer.echo("  larger than the number of rounds: it says nothing yet")
-    certificate = said["certificate"]
+    certificate = summary["certificate"]
     if certificate is not None:
         text = "certificate: Λ = {level:.4g}, ηX² = {step:.4g}, X = {norm:.4g}"
         if "explored" in certificate:
-            text += "; {explored:.2%} of rounds explored, {solved:.2%} solved for λ"
+            text += "; {explored:.2%} of rounds explored"
+        if "solved" in certificate:
+            text += ", {solved:.2%} solved for λ"
         typer.echo(text.format(**certificate))
-    advice = said["advice"]
+    advice = summary["advice"]
     if advice is not None:
         remark = " (an estimate that errs low, no bound)" if advice["estimated"] else ""
         typer.echo(f"what the certificate cost against the advice: {advice['cost']:.1f} mistakes{remark}")
         heard = ", ".join(f"{name} {weight:.2f}" for name, weight in advice["heard"].items())
         typer.echo(f"weights of the advice: {heard}")
-    typer.echo(settings.line(said["settings"]))
-    if said["rounds_per_second"]:
-        typer.echo(f"speed: {said['rounds_per_second']:,.0f} rounds/s")
+    typer.echo(settings.line(summary["settings"]))
+    if summary["rounds_per_second"]:
+        typer.echo(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
 
 
 def _only_feedback(algorithm: str) -> str:
@@ -336,10 +345,3 @@ def _only_feedback(algorithm: str) -> str:
 
     first: str = load(algorithm).CARD.feedback[0].word
     return first
-
-
-def _labels(words: str) -> list[Any] | None:
-    if not words:
-        return None
-    labels = [word.strip() for word in words.split(",")]
-    return [int(word) for word in labels] if all(word.lstrip("-").isdigit() for word in labels) else labels

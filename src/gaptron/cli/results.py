@@ -10,32 +10,33 @@ from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
-    from gaptron.experiments.record import Record
+    from gaptron.experiments.task import Result
 
 
 def results(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Files of results, or their folders; default gaptron-compare.")
+        list[Path] | None,
+        typer.Argument(help="Files of results, or folders of comparisons; by default gaptron-compare."),
     ] = None,
-    merge: Annotated[Path | None, typer.Option(help="Write one record a key to this .jsonl file.")] = None,
+    merge: Annotated[Path | None, typer.Option(help="Write all results to this .jsonl file, each run once.")] = None,
     export: Annotated[Path | None, typer.Option(help="Write a table to this .csv or .parquet file.")] = None,
 ) -> None:
-    """List what a comparison found; merge several; export to CSV or Parquet.
+    """List the results of a comparison; merge several; export to CSV or Parquet.
 
     gaptron results
 
     gaptron results monday/ tuesday/ --merge all.jsonl --export all.parquet
     """
+    from gaptron.experiments.export import export as write_table  # noqa: PLC0415
     from gaptron.experiments.store import FILE, latest, read, write  # noqa: PLC0415
-    from gaptron.experiments.tables import export as write_table  # noqa: PLC0415
 
-    found: list[Record] = []
+    everything: list[Result] = []
     for path in files or [Path("gaptron-compare")]:
-        records, notes = read(path / FILE if path.is_dir() else path)
-        found += records
+        read_here, notes = read(path / FILE if path.is_dir() else path)
+        everything += read_here
         for note in notes:
             typer.echo(f"gaptron: {note}", err=True)
-    kept = latest(found)
+    kept = latest(everything)
     if export is not None:
         write_table(kept, export)
     if merge is not None:
@@ -46,16 +47,16 @@ def results(
     show(_rows(kept), f"{len(kept):,} tasks, {sum(not r.ok for r in kept):,} of them failed")
 
 
-def _rows(records: list["Record"]) -> list[tuple[str, ...]]:
-    groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    for record in records:
-        groups[record.stream, record.feedback, record.algorithm, record.loss, record.role].append(record)
+def _rows(results: list["Result"]) -> list[tuple[str, ...]]:
+    groups: dict[tuple[str, ...], list[Result]] = defaultdict(list)
+    for result in results:
+        groups[result.stream, result.feedback, result.algorithm, result.loss, result.role].append(result)
     rows: list[tuple[str, ...]] = [
         ("stream", "feedback", "algorithm", "loss", "role", "runs", "seeds", "failed", "error, least to most")
     ]
     for names, group in sorted(groups.items()):
-        rates = [record.error_rate for record in group if record.ok]
+        rates = [result.error_rate for result in group if result.ok]
         span = f"{min(rates):.2%} to {max(rates):.2%}" if rates else "–"
-        seeds = {record.seed for record in group}
+        seeds = {result.seed for result in group}
         rows.append((*names, str(len(rates)), str(len(seeds)), str(len(group) - len(rates)), span))
     return rows

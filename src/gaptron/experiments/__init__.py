@@ -1,1 +1,1 @@
-"""THE LABORATORY: which runs happen, and what they leave behind."""
+"""Runs: which are made, where they are made, and what their results say."""

@@ -1,6 +1,6 @@
-"""Engines: the same tasks in this process, in many, or on a Dask cluster. Each yields a record a task, in any order.
+"""Engines: the same tasks in this process, in many, or on a Dask cluster. Each yields a result a task, in any order.
 
-Nobody but the caller writes results down, so an engine may be stopped at any time.
+Only the caller writes results, so an engine may be stopped at any time.
 """
 
 import os
@@ -15,55 +15,54 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from gaptron.errors import SettingError
-from gaptron.experiments.record import Record
-from gaptron.experiments.run import run
-from gaptron.experiments.shelf import Arrays, Shelved
-from gaptron.experiments.task import Task
+from gaptron.experiments.run import run_task
+from gaptron.experiments.stream_cache import Arrays, CachedStream
+from gaptron.experiments.task import Result, Task
 
 PATIENCE = 20  # seconds a Dask scheduler and its first worker have to answer
 DIED = "the process that ran it died: killed from outside, or out of memory"
 
 
 class Job(NamedTuple):
-    """A task and where its stream lies."""
+    """A task and its stream."""
 
     task: Task
-    shelved: Shelved
+    cached: CachedStream
     made_by: str
 
-    def died(self) -> Record:
-        """The record of a job whose worker did not live to tell."""
-        return self.task.failed(self.shelved.data, "WorkerDied", DIED)
+    def died(self) -> Result:
+        """The result of a job whose process ended before it was done."""
+        return self.task.failed(self.cached.data, "WorkerDied", DIED)
 
-    def lost(self, problem: BaseException) -> Record:
-        """The record of a job that did not reach its worker, or whose record did not come back."""
-        return self.task.failed(self.shelved.data, type(problem).__name__, str(problem))
-
-
-Records = Generator[Record, None, None]
-Engine = Callable[[Iterable[Job]], Records]
+    def lost(self, problem: BaseException) -> Result:
+        """The result of a job that could not be sent to its process, or whose result could not be sent back."""
+        return self.task.failed(self.cached.data, type(problem).__name__, str(problem))
 
 
-def serial(jobs: Iterable[Job]) -> Records:
+Results = Generator[Result, None, None]
+Engine = Callable[[Iterable[Job]], Results]
+
+
+def serial(jobs: Iterable[Job]) -> Results:
     """One after the other, here."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     for job in jobs:
         with threadpool_limits(1):  # as in a worker: more threads add in another order, and the last digits differ
-            record = run(*job)
-        yield record
+            result = run_task(*job)
+        yield result
 
 
 # --- many processes on this machine -----------------------------------------------------------------------------
 
 
-def processes(jobs: Iterable[Job], n: int) -> Records:
+def processes(jobs: Iterable[Job], n: int) -> Results:
     """In n processes that map the streams' files. When one dies, what was under way is tried again, each job alone."""
     from joblib.externals.loky.process_executor import BrokenProcessPool  # noqa: PLC0415
 
     waiting = deque(jobs)
     while waiting:
-        pool, running, broken = _pool(min(n, len(waiting))), dict[Future[Record], Job](), False
+        pool, running, broken = _pool(min(n, len(waiting))), dict[Future[Result], Job](), False
         try:
             while (waiting or running) and not broken:
                 try:
@@ -84,8 +83,8 @@ def processes(jobs: Iterable[Job], n: int) -> Records:
         yield from _one_by_one(list(running.values()))
 
 
-def _one_by_one(jobs: list[Job]) -> Records:
-    """Jobs in one process, one at a time: if it dies, it is clear whose doing it was."""
+def _one_by_one(jobs: list[Job]) -> Results:
+    """Jobs in one process, one at a time: if it dies, it is clear which job did it."""
     from joblib.externals.loky.process_executor import BrokenProcessPool  # noqa: PLC0415
 
     waiting = deque(jobs)
@@ -106,7 +105,7 @@ def _one_by_one(jobs: list[Job]) -> Records:
 def _pool(n: int) -> Any:
     from joblib.externals.loky.process_executor import ProcessPoolExecutor  # noqa: PLC0415
 
-    # A worker that has compiled much is replaced by a fresh one, and its jobs go on: nothing anybody need know.
+    # A worker that has compiled much is replaced by a fresh one, and its jobs go on: no reason for a warning.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     return ProcessPoolExecutor(n, initializer=_begin, initargs=(os.getpid(),))
 
@@ -119,7 +118,7 @@ def _stop(pool: Any, at_once: bool) -> None:
 
 
 def _begin(parent: int) -> None:
-    """In a new worker: Ctrl-C is the parent's to hear, and whom it leaves behind goes too."""
+    """In a new worker: Ctrl-C is handled by the parent alone, and the worker ends when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -130,15 +129,15 @@ def _begin(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _work(job: Job, arrays: Arrays | None = None) -> Record:
+def _work(job: Job, arrays: Arrays | None = None) -> Result:
     _one_thread()
-    return run(*job, arrays)
+    return run_task(*job, arrays)
 
 
 @cache
 def _one_thread() -> None:
     """Linear algebra in one thread for the rest of this process's life: so many processes are threads enough."""
-    import scipy.optimize  # noqa: F401, PLC0415 - the libraries must be there to be told
+    import scipy.optimize  # noqa: F401, PLC0415 - only loaded libraries are limited
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     threadpool_limits(1)
@@ -147,7 +146,7 @@ def _one_thread() -> None:
 # --- Dask -----------------------------------------------------------------------------------------------------------
 
 
-def dask(jobs: Iterable[Job], address: str) -> Records:
+def dask(jobs: Iterable[Job], address: str) -> Results:
     """On the cluster at this address. A stream is mapped where its file is seen, else sent to each worker once."""
     try:
         from distributed import Client, as_completed  # noqa: PLC0415
@@ -164,7 +163,7 @@ def dask(jobs: Iterable[Job], address: str) -> Records:
         try:
             while waiting:
                 held = _sent(client, waiting)
-                futures = {client.submit(_work, job, held[job.shelved.data], pure=False): job for job in waiting}
+                futures = {client.submit(_work, job, held[job.cached.data], pure=False): job for job in waiting}
                 waiting = []
                 for future in as_completed(list(futures), loop=client.loop):
                     job = futures.pop(future)
@@ -188,10 +187,10 @@ def _sees(place: str) -> bool:
 def _sent(client: Any, jobs: list[Job]) -> dict[str, Any]:
     """For each stream: None if every worker sees its files, else its arrays, in the memory of all workers."""
     held: dict[str, Any] = {}
-    for shelved in {job.shelved.data: job.shelved for job in jobs}.values():
-        seen = client.run(_sees, shelved.place)
+    for cached in {job.cached.data: job.cached for job in jobs}.values():
+        seen = client.run(_sees, cached.place)
         if seen and all(seen.values()):
-            held[shelved.data] = None
+            held[cached.data] = None
         else:
-            held[shelved.data] = client.scatter(dict(shelved.arrays()), broadcast=True, hash=False)
+            held[cached.data] = client.scatter(dict(cached.arrays()), broadcast=True, hash=False)
     return held

@@ -7,9 +7,8 @@ from typing import Any
 
 from gaptron.algorithms import load
 from gaptron.errors import InputError, SettingError
-from gaptron.experiments.grids import GRIDS, Grid
-from gaptron.experiments.record import GRID
-from gaptron.experiments.task import Task
+from gaptron.experiments.command import play_command
+from gaptron.experiments.task import GRID, Task
 from gaptron.feedback import GRAPHS, WORDS, as_graph
 from gaptron.streams import Stream, open_stream, prepare
 from gaptron.types import Feedback, Problem
@@ -19,7 +18,7 @@ BOUNDS = ("first", "all", "none")
 
 
 @dataclass(frozen=True)
-class Source:
+class PlannedStream:
     """Where a stream comes from, and how it is prepared."""
 
     data: str
@@ -31,25 +30,25 @@ class Source:
 
     @property
     def title(self) -> str:
-        """What records and people call it."""
+        """What results and people call it."""
         return self.name or self.data
 
     def open(self) -> Stream:
         """The stream, read and prepared; the shuffle waits for the seed."""
         stream = open_stream(self.data, **self.reading)
-        assert isinstance(stream, Stream)  # chunk= is not among the words of a plan
+        assert isinstance(stream, Stream)  # a plan has no chunk=
         return prepare(stream, **self.preparing)
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlannedAlgorithm:
     """An algorithm of the plan."""
 
     algorithm: str
     losses: tuple[str, ...] = ()  # (): its first
     feedback: tuple[str, ...] = ()  # (): what the plan asks for and it can do
     settings: Mapping[str, Any] = field(default_factory=dict)
-    grid: Grid | None = None  # None: the built-in one; {}: none
+    grid: Mapping[str, tuple[Any, ...]] | None = None  # values by setting; None: those of its card; {}: none
 
     def can(self, feedback: str) -> bool:
         """Does it know this feedback, and does the plan want it?"""
@@ -57,10 +56,10 @@ class Entry:
         wanted = not self.feedback or feedback in self.feedback
         return wanted and ("graph" if feedback in GRAPHS else feedback) in known
 
-    def variants(self, grids: bool) -> Iterator[tuple[dict[str, Any], str | None]]:
-        """Settings and what is tuned in them: as given, then every point of the grid."""
+    def tried(self, grids: bool) -> Iterator[tuple[dict[str, Any], str | None]]:
+        """Settings and which of them are tuned: as given, then every point of the grid."""
         yield dict(self.settings), None
-        grid = (GRIDS.get(self.algorithm, {}) if grids else {}) if self.grid is None else self.grid
+        grid = (load(self.algorithm).CARD.grid if grids else {}) if self.grid is None else self.grid
         grid = {name: values for name, values in grid.items() if name not in self.settings}
         for values in product(*grid.values()) if grid else ():
             yield {**self.settings, **dict(zip(grid, values))}, ",".join(grid)
@@ -70,13 +69,13 @@ class Entry:
 class Plan:
     """What is to be compared."""
 
-    streams: tuple[Source, ...]
-    algorithms: tuple[Entry, ...]
+    streams: tuple[PlannedStream, ...]
+    algorithms: tuple[PlannedAlgorithm, ...]
     feedback: tuple[str, ...] = ("full", "bandit")
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    grids: bool = True  # the built-in grids for algorithms without one of their own
+    grids: bool = True  # use the grids of the algorithms' cards where the plan has none
     bounds: str = "first"  # look for the best comparator with the first seed, with all, or not at all
-    radius: float = 10.0  # D, for those that cannot do without
+    radius: float = 10.0  # D, for the algorithms that have no settings without it
 
     def __post_init__(self) -> None:
         for word in self.feedback:
@@ -85,39 +84,42 @@ class Plan:
             raise SettingError(f"unknown bounds {self.bounds!r}; there are: {', '.join(BOUNDS)}")
         if not self.radius > 0:
             raise SettingError(f"radius = {self.radius} must be positive")
-        titles = [source.title for source in self.streams]
+        titles = [stream.title for stream in self.streams]
         for title in titles:
             if titles.count(title) > 1:
                 raise SettingError(f"two streams are called {title!r}: give them a name each")
-        for entry in self.algorithms:
-            if not any(entry.can(word) for word in self.feedback):
-                known = ", ".join(word.word for word in load(entry.algorithm).CARD.feedback)
+        for planned in self.algorithms:
+            if not any(planned.can(word) for word in self.feedback):
+                known = ", ".join(word.word for word in load(planned.algorithm).CARD.feedback)
                 raise SettingError(
-                    f"{entry.algorithm} knows {known} feedback, and the plan asks for {', '.join(self.feedback)}"
+                    f"{planned.algorithm} knows {known} feedback, and the plan asks for {', '.join(self.feedback)}"
                 )
 
-    def tasks(self, source: Source) -> Iterator[Task]:
+    def tasks(self, stream: PlannedStream) -> Iterator[Task]:
         """Those of one stream. Algorithms take turns, so that workers that start together compile different ones."""
-        wanted = [word for word in self.feedback if not source.feedback or word in source.feedback]
+        wanted = [word for word in self.feedback if not stream.feedback or word in stream.feedback]
         for feedback, at in product(wanted, range(len(self.seeds))):
-            columns = [self._of(source, entry, feedback, at) for entry in self.algorithms if entry.can(feedback)]
+            columns = [self._of(stream, planned, feedback, at) for planned in self.algorithms if planned.can(feedback)]
             yield from (task for task in chain(*zip_longest(*columns)) if task is not None)
 
-    def _of(self, source: Source, entry: Entry, feedback: str, at: int) -> Iterator[Task]:
+    def _of(self, stream: PlannedStream, planned: PlannedAlgorithm, feedback: str, at: int) -> Iterator[Task]:
         """The tasks of one algorithm with one seed."""
-        losses = entry.losses or (load(entry.algorithm).CARD.losses[0].word,)
-        for loss, (settings, tuned) in product(losses, entry.variants(self.grids)):
-            task = Task(source.title, entry.algorithm, feedback, loss, self.seeds[at], settings, shuffle=source.shuffle)
+        losses = planned.losses or (load(planned.algorithm).CARD.losses[0].word,)
+        for loss, (settings, tuned) in product(losses, planned.tried(self.grids)):
+            task = Task(
+                stream.title, planned.algorithm, feedback, loss, self.seeds[at], settings, shuffle=stream.shuffle
+            )
             if needs_radius(task):
                 task = task._replace(radius=self.radius)
             if tuned is not None:
-                yield task._replace(role=GRID, tuned=tuned)
+                task = task._replace(role=GRID, tuned=tuned)
             else:
-                yield task._replace(bound=self.bounds == "all" or (self.bounds == "first" and at == 0))
+                task = task._replace(bound=self.bounds == "all" or (self.bounds == "first" and at == 0))
+            yield task._replace(command=play_command(stream.data, stream.reading, stream.preparing, task))
 
 
 def needs_radius(task: Task) -> bool:
-    """Whether the algorithm has no settings for this problem unless it is told D."""
+    """Whether the algorithm has settings for this problem only if D is known."""
     if "radius" in task.settings:
         return False
     file = load(task.algorithm)

@@ -10,8 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import SettingError
-from gaptron.experiments.grids import Grid
-from gaptron.experiments.plan import BOUNDS, FEEDBACK, Entry, Plan, Source
+from gaptron.experiments.plan import BOUNDS, FEEDBACK, Plan, PlannedAlgorithm, PlannedStream
 
 _T = TypeVar("_T")
 
@@ -33,7 +32,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def default_plan() -> Plan:
-    """What `gaptron compare` runs when it is told nothing."""
+    """What `gaptron compare` runs without arguments."""
     text = (files("gaptron.experiments") / "default.toml").read_text(encoding="utf-8")
     return parse(text, "default.toml")
 
@@ -41,79 +40,79 @@ def default_plan() -> Plan:
 def parse(text: str, name: str) -> Plan:
     """The plan in a text; `name` is what errors call it."""
     try:
-        said = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise SettingError(f"{name}: {problem}") from None
-    return _Reader(text, name).plan(said)
+    return _Reader(text, name).plan(table)
 
 
 class _Reader:
-    """Checks what TOML gave. It forgot the lines, so errors look for their words in the text."""
+    """Checks what TOML gave, which has no line numbers: errors look for their words in the text."""
 
     def __init__(self, text: str, name: str) -> None:
         self.lines, self.name = [line.partition("#")[0] for line in text.splitlines()], name
 
-    def plan(self, said: dict[str, Any]) -> Plan:
-        self.known(said, PLAN, "a plan", ())
-        common = self.table(said, "prepare", ())
+    def plan(self, table: dict[str, Any]) -> Plan:
+        self.known(table, PLAN, "a plan", ())
+        common = self.table(table, "prepare", ())
         self.known(common, PREPARE, "[prepare]", ("prepare",))
-        algorithms = self.entries(said, "algorithms", "name", self.algorithm)
+        algorithms = self.entries(table, "algorithms", "name", self.algorithm)
         given = {
-            "feedback": self.words(said, "feedback", FEEDBACK, ()),
-            "seeds": self.seeds(said),
-            "grids": self.typed(said, "grids", bool, ()),
-            "bounds": self.one_of(said, "bounds", BOUNDS, ()),
-            "radius": self.positive(said, "radius"),
+            "feedback": self.words(table, "feedback", FEEDBACK, ()),
+            "seeds": self.seeds(table),
+            "grids": self.typed(table, "grids", bool, ()),
+            "bounds": self.one_of(table, "bounds", BOUNDS, ()),
+            "radius": self.positive(table, "radius"),
         }
-        streams = self.entries(said, "streams", "data", lambda entry, at: self.stream({**common, **entry}, at))
+        streams = self.entries(table, "streams", "data", lambda entry, at: self.stream({**common, **entry}, at))
         try:
             return Plan(streams, algorithms, **{name: value for name, value in given.items() if value is not None})
         except SettingError as problem:
             culprit = next((word for word in re.findall(r"[\w-]+", str(problem)) if self.line((word,))), "")
             self.fail((culprit,), str(problem))
 
-    def stream(self, said: dict[str, Any], at: tuple[Any, ...]) -> Source:
-        self.known(said, STREAM, "a stream", at)
-        data = self.typed(said, "data", str, at)
+    def stream(self, table: dict[str, Any], at: tuple[Any, ...]) -> PlannedStream:
+        self.known(table, STREAM, "a stream", at)
+        data = self.typed(table, "data", str, at)
         if not data:
             self.fail(at, 'a stream needs data = "..."')
-        shuffle = self.typed(said, "shuffle", bool, at)
-        reading = {word: self.typed(said, word, kind, at) for word, kind in READING.items() if word in said}
-        preparing = {word: self.typed(said, word, kind, at) for word, kind in PREPARING.items() if word in said}
-        name = self.typed(said, "name", str, at) or ""
-        feedback = self.words(said, "feedback", FEEDBACK, at) or ()
-        return Source(data, name, reading, preparing, shuffle is not False, feedback)
+        shuffle = self.typed(table, "shuffle", bool, at)
+        reading = {word: self.typed(table, word, kind, at) for word, kind in READING.items() if word in table}
+        preparing = {word: self.typed(table, word, kind, at) for word, kind in PREPARING.items() if word in table}
+        name = self.typed(table, "name", str, at) or ""
+        feedback = self.words(table, "feedback", FEEDBACK, at) or ()
+        return PlannedStream(data, name, reading, preparing, shuffle is not False, feedback)
 
-    def algorithm(self, said: dict[str, Any], at: tuple[Any, ...]) -> Entry:
-        self.known(said, ALGORITHM, "an algorithm", at)
-        name = self.one_of(said, "name", tuple(NAMES), at)
+    def algorithm(self, table: dict[str, Any], at: tuple[Any, ...]) -> PlannedAlgorithm:
+        self.known(table, ALGORITHM, "an algorithm", at)
+        name = self.one_of(table, "name", tuple(NAMES), at)
         if not name:
             self.fail(at, 'an algorithm needs name = "..."')
         file = load(name)
-        settings = self.table(said, "settings", at)
-        grid: Grid | None = None
-        if said.get("grid") is False:
+        settings = self.table(table, "settings", at)
+        grid: dict[str, tuple[Any, ...]] | None = None
+        if table.get("grid") is False:
             grid = {}
-        elif "grid" in said:
-            grid = {word: self.values(values, word, at) for word, values in self.table(said, "grid", at).items()}
+        elif "grid" in table:
+            grid = {word: self.values(values, word, at) for word, values in self.table(table, "grid", at).items()}
         known = ("radius", *list(inspect.signature(file.recommend).parameters)[1:])
         for word in (*settings, *(grid or ())):
             if word not in known:
                 self.fail((*at, word), f"{name} has no setting {word!r}; it has: {', '.join(known)}")
-        losses = self.words(said, "loss", tuple(loss.word for loss in file.CARD.losses), at)
-        return Entry(name, losses or (), self.words(said, "feedback", FEEDBACK, at) or (), settings, grid)
+        losses = self.words(table, "loss", tuple(loss.word for loss in file.CARD.losses), at)
+        return PlannedAlgorithm(name, losses or (), self.words(table, "feedback", FEEDBACK, at) or (), settings, grid)
 
     # --- pieces ---------------------------------------------------------------------------------------------
 
     def entries(
-        self, said: dict[str, Any], key: str, main: str, read: Callable[[dict[str, Any], tuple[Any, ...]], _T]
+        self, table: dict[str, Any], key: str, main: str, read: Callable[[dict[str, Any], tuple[Any, ...]], _T]
     ) -> tuple[_T, ...]:
         """A list whose entries are tables, or single words that stand for their main key."""
-        found = said.get(key)
-        if not isinstance(found, list) or not found:
+        items = table.get(key)
+        if not isinstance(items, list) or not items:
             self.fail((key,), f"{key} must be a list of at least one, such as [[{key}]] or {key} = [...]")
         read_so_far = []
-        for number, entry in enumerate(found):
+        for number, entry in enumerate(items):
             if isinstance(entry, str):
                 entry = {main: entry}
             if not isinstance(entry, dict):
@@ -122,35 +121,35 @@ class _Reader:
             read_so_far.append(read(entry, (key, number, *([word] if isinstance(word, str) else []))))
         return tuple(read_so_far)
 
-    def known(self, said: dict[str, Any], names: Iterable[str], what: str, at: tuple[Any, ...]) -> None:
-        for word in said:
+    def known(self, table: dict[str, Any], names: Iterable[str], what: str, at: tuple[Any, ...]) -> None:
+        for word in table:
             if word not in names:
                 self.fail((*at, word), f"{what} has no {word!r}; it has: {', '.join(names)}")
 
-    def typed(self, said: dict[str, Any], key: str, kind: Any, at: tuple[Any, ...]) -> Any:
-        value = said.get(key)
+    def typed(self, table: dict[str, Any], key: str, kind: Any, at: tuple[Any, ...]) -> Any:
+        value = table.get(key)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
             words = {bool: "true or false", str: "a text", int: "a whole number", list: "a list"}
             self.fail((*at, key), f"{key} = {value!r} must be {' or '.join(words[k] for k in kinds)}")
         return value
 
-    def table(self, said: dict[str, Any], key: str, at: tuple[Any, ...]) -> dict[str, Any]:
-        value = said.get(key, {})
+    def table(self, table: dict[str, Any], key: str, at: tuple[Any, ...]) -> dict[str, Any]:
+        value = table.get(key, {})
         if not isinstance(value, dict):
             self.fail((*at, key), f"{key} = {value!r} must be a table, such as {key} = {{ name = value }}")
         return value
 
-    def one_of(self, said: dict[str, Any], key: str, names: tuple[str, ...], at: tuple[Any, ...]) -> str | None:
-        value = said.get(key)
+    def one_of(self, table: dict[str, Any], key: str, names: tuple[str, ...], at: tuple[Any, ...]) -> str | None:
+        value = table.get(key)
         if value is not None and value not in names:
             self.fail(
                 (*at, key) if at[2:] != (value,) else at, f"unknown {key} {value!r}; there are: {', '.join(names)}"
             )
         return value
 
-    def words(self, said: dict[str, Any], key: str, names: tuple[str, ...], at: tuple[Any, ...]) -> Any:
-        value = said.get(key)
+    def words(self, table: dict[str, Any], key: str, names: tuple[str, ...], at: tuple[Any, ...]) -> Any:
+        value = table.get(key)
         if value is None:
             return None
         chosen = [value] if isinstance(value, str) else value
@@ -161,13 +160,13 @@ class _Reader:
                 self.fail((*at, key), f"unknown {key} {word!r}; there are: {', '.join(names)}")
         return tuple(dict.fromkeys(chosen))
 
-    def values(self, said: Any, key: str, at: tuple[Any, ...]) -> tuple[Any, ...]:
-        if not isinstance(said, list) or not said or not all(isinstance(v, (int, float, str)) for v in said):
-            self.fail((*at, key), f"{key} = {said!r} must be a list of numbers or words to try")
-        return tuple(said)
+    def values(self, table: Any, key: str, at: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not isinstance(table, list) or not table or not all(isinstance(v, (int, float, str)) for v in table):
+            self.fail((*at, key), f"{key} = {table!r} must be a list of numbers or words to try")
+        return tuple(table)
 
-    def seeds(self, said: dict[str, Any]) -> tuple[int, ...] | None:
-        value = said.get("seeds")
+    def seeds(self, table: dict[str, Any]) -> tuple[int, ...] | None:
+        value = table.get("seeds")
         if value is None:
             return None
         chosen = list(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -176,8 +175,8 @@ class _Reader:
             self.fail(("seeds",), f"seeds = {value!r} must be a number of seeds, or a list of different ones from 0 up")
         return tuple(chosen)
 
-    def positive(self, said: dict[str, Any], key: str) -> float | None:
-        value = said.get(key)
+    def positive(self, table: dict[str, Any], key: str) -> float | None:
+        value = table.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
             self.fail((key,), f"{key} = {value!r} must be a positive number")
         return None if value is None else float(value)

@@ -18,7 +18,7 @@ FEWEST = 6  # with five streams not even five wins of five are below 5 % (two-si
 
 
 class Ranks(NamedTuple):
-    """Average ranks, and whether they differ by more than luck."""
+    """Average ranks, and whether they differ by more than chance."""
 
     average: Vector  # 1 is best, a number a column
     streams: int
@@ -32,12 +32,12 @@ class Ranks(NamedTuple):
         if self.critical is None:
             return []
         ordered = np.sort(self.average)
-        found: list[tuple[int, int]] = []
+        groups: list[tuple[int, int]] = []
         for first in range(len(ordered)):
             last = int(np.searchsorted(ordered, ordered[first] + self.critical, side="right")) - 1
-            if last > first and (not found or last > found[-1][1]):
-                found.append((first, last))
-        return found
+            if last > first and (not groups or last > groups[-1][1]):
+                groups.append((first, last))
+        return groups
 
 
 def ranks(table: Matrix) -> Ranks:
@@ -56,7 +56,7 @@ def friedman(places: Matrix) -> float:
     square = float(((places.mean(axis=0) - (k + 1) / 2) ** 2).sum()) * n * n * (k - 1)
     within = float(((places - (k + 1) / 2) ** 2).sum())
     if within == 0.0:
-        return 1.0  # every stream ties everybody
+        return 1.0  # all tie on every stream
     chi = square / within
     if chi >= n * (k - 1):
         return 0.0  # every stream has the same order
@@ -81,9 +81,9 @@ def holm(p: Sequence[float]) -> Vector:
 
 def _versus(table: Matrix, best: int) -> Vector:
     others = [column for column in range(table.shape[1]) if column != best]
-    found = np.full(table.shape[1], math.nan)
-    found[others] = holm([_wilcoxon(table[:, column] - table[:, best]) for column in others])
-    return found
+    adjusted = np.full(table.shape[1], math.nan)
+    adjusted[others] = holm([_wilcoxon(table[:, column] - table[:, best]) for column in others])
+    return adjusted
 
 
 def _wilcoxon(differences: Vector) -> float:

@@ -1,65 +1,121 @@
-"""One task is played: every algorithm sees the same rows in the same order, with the same uniform draws."""
+"""The one run: a learner over a stream. `gaptron play` runs one by itself, a comparison runs many tasks.
 
-import math
+One seed s fixes a run of a comparison: the rounds come in the order of `prepare(stream, shuffle=s)`, and the learner
+draws with `Learner(seed=s)`, whose numbers are apart from those of the order (`gaptron.seeds`). So every algorithm sees
+the same rows in the same order with the same uniform draws, and `gaptron play --shuffle s --seed s` repeats a run.
+"""
+
+import copy
 import time
 import traceback
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.errors import GaptronError, NoBoundError, SettingError
-from gaptron.experiments.record import OK, Record
-from gaptron.experiments.shelf import Arrays, Shelved, rows
-from gaptron.experiments.task import Task, version
+from gaptron.errors import GaptronError, SettingError
+from gaptron.experiments import account
+from gaptron.experiments.stream_cache import Arrays, CachedStream, rows
+from gaptron.experiments.task import OK, Result, Task, processor, version
 from gaptron.learner import Learner
 from gaptron.streams.rows import Rows
-from gaptron.trace import Trace
+from gaptron.trace import Tally, Trace
 from gaptron.types import Integers
 
-DRAWS = 1_000_000  # the draws' seed less the order's: one seed for both would tie the draws to the order
 PIECE = 1 << 25  # bytes at most of a stream that are copied at a time
 
 
-def run(task: Task, shelved: Shelved, made_by: str, arrays: Arrays | None = None) -> Record:
-    """Play a task. Whatever goes wrong becomes a record that says so; nothing is raised."""
+class Run(NamedTuple):
+    """What playing gave."""
+
+    tally: Tally
+    trace: Trace | None  # None: not kept
+    notes: dict[str, float]  # the mean of each of the algorithm's notes
+    seconds: float  # of playing alone
+
+
+def run(
+    learner: Learner,
+    pieces: Iterable[tuple[Rows, Integers]],
+    *,
+    keep: bool = True,
+    notes: bool = True,
+    progress: Callable[[int], None] | None = None,
+    played: Callable[[Trace], None] = lambda part: None,
+) -> Run:
+    """Play a stream that comes in pieces, rows and codes of labels. Compiling stays outside the clock.
+
+    Args:
+        learner: it goes on from where it is.
+        pieces: of the stream, in the order they are to be played.
+        keep: keep the trace of all rounds; memory then grows with them.
+        notes: with the numbers the algorithm noted each round, which take most of a trace's memory.
+        progress: called while a piece is played, with the number of rounds done since the last call.
+        played: called after each piece with its trace.
+    """
+    tally, whole, seconds = Tally(), None, 0.0
+    sums: Counter[str] = Counter()
+    for X, codes in pieces:
+        if not tally.rounds:
+            copy.copy(learner).play(X[:1], labels(learner, codes[:1]))  # compiles what is not compiled yet
+        y = labels(learner, codes)
+        clock = time.perf_counter()
+        part = learner.play(X, y, progress=progress)
+        seconds += time.perf_counter() - clock
+        tally.add(part)
+        sums.update(dict(zip(part.note_names, part.notes.sum(axis=0).tolist(), strict=True)))
+        played(part)
+        if keep:
+            part = part if notes else replace(part, note_names=(), notes=np.empty((part.rounds, 0)))
+            whole = part if whole is None else whole + part
+    return Run(tally, whole, {name: total / tally.rounds for name, total in sums.items()}, seconds)
+
+
+def labels(learner: Learner, codes: Any) -> Any:
+    """A stream's codes as the learner's own labels."""
+    classes = learner.classes
+    return codes if classes == tuple(range(len(classes))) else [classes[code] for code in codes]
+
+
+# --- a task of a comparison ----------------------------------------------------------------------------------
+
+
+def run_task(task: Task, cached: CachedStream, made_by: str, arrays: Arrays | None = None) -> Result:
+    """Run a task. Whatever goes wrong becomes a result that says so; nothing is raised."""
     try:
         if made_by != version():
             raise SettingError(f"this process runs gaptron {version()}, but the tasks were made by {made_by}")
-        return _played(task, shelved, shelved.arrays() if arrays is None else arrays)
+        return _result(task, cached, cached.arrays() if arrays is None else arrays)
     except Exception as problem:
         # What gaptron says on purpose needs no traceback.
         text = "" if isinstance(problem, GaptronError) else traceback.format_exc()
-        return task.failed(shelved.data, type(problem).__name__, str(problem), text)
+        return task.failed(cached.data, type(problem).__name__, str(problem), text)
 
 
-def _played(task: Task, shelved: Shelved, arrays: Arrays) -> Record:
-    X, y = rows(arrays, shelved.n_features), arrays["y"]
+def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
+    X, y = rows(arrays, cached.n_features), arrays["y"]
     order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
-    learner = _learner(task, shelved)
-    trace: Trace | None = None
-    seconds = 0.0
-    for Xs, ys in _pieces(X, y, order):
-        if trace is None:
-            _learner(task, shelved).play(Xs[:1], ys[:1])  # so that compiling is not counted
-        clock = time.perf_counter()
-        part = learner.play(Xs, ys)
-        seconds += time.perf_counter() - clock
-        part = part if task.bound else replace(part, note_names=(), notes=np.empty((len(ys), 0)))  # the most of it
-        trace = part if trace is None else trace + part
+    learner = _learner(task, cached)
+    _, trace, notes, seconds = run(learner, _pieces(X, y, order), notes=task.bound)
     assert trace is not None  # a stream has rounds
+    bound: account.Account | None = None
+    reason: str | None = "not looked for in this run"
+    if task.bound:
+        # On the stream in its own order, which needs no copy: a sum over rounds has no order, the trace is put back.
+        bound, reason = account.bound(learner, X, y, trace if order is None else trace.in_order(np.argsort(order)))
     curve = trace.curve
-    bound, reason = _bound(task, learner, X, y, trace, order)
-    return Record(
-        key=task.key(shelved.data),
+    return Result(
+        key=task.key(cached.data),
         status=OK,
         version=version(),
-        data=shelved.data,
-        prepared=(*shelved.prepared, *([f"shuffled (seed {task.seed})"] if task.shuffle else [])),
-        rounds=shelved.n_rounds,
-        n_classes=shelved.n_classes,
-        n_features=shelved.n_features,
+        processor=processor(),
+        data=cached.data,
+        prepared=(*cached.prepared, *([f"shuffled (seed {task.seed})"] if task.shuffle else [])),
+        rounds=cached.n_rounds,
+        n_classes=cached.n_classes,
+        n_features=cached.n_features,
         mistakes=trace.mistakes,
         expected_mistakes=trace.expected_mistakes,
         top_mistakes=trace.top_mistakes,
@@ -68,80 +124,32 @@ def _played(task: Task, shelved: Shelved, arrays: Arrays) -> Record:
             "mistakes": curve.mistakes.tolist(),
             "expected": curve.expected_mistakes.tolist(),
         },
-        used=_used(learner),
-        certificate=_certificate(learner, trace),
+        used=account.settings(learner),
+        certificate=account.certificate(learner, trace, notes),
         bound=bound,
         bound_reason=reason,
         seconds=seconds,
-        **task.words,
+        **task.shared,
     )
 
 
-def _learner(task: Task, shelved: Shelved) -> Learner:
-    known = {"radius": task.radius, "horizon": shelved.n_rounds, "norm": shelved.norm or None}
+def _learner(task: Task, cached: CachedStream) -> Learner:
+    known = {"radius": task.radius, "horizon": cached.n_rounds, "norm": cached.norm or None}
     return Learner(
         task.algorithm,
-        n_classes=shelved.n_classes,
-        n_features=shelved.n_features,
+        n_classes=cached.n_classes,
+        n_features=cached.n_features,
         feedback=task.feedback,
         loss=task.loss,
-        seed=DRAWS + task.seed,
+        seed=task.seed,
         **{**known, **task.settings},
     )
 
 
 def _pieces(X: Rows, y: Integers, order: Integers | None) -> Iterator[tuple[Rows, Integers]]:
-    """The stream as it lies or in order, a piece at a time: no process ever holds a copy of it all."""
+    """The stream in its own order or in the given one, a piece at a time: no process holds a copy of all of it."""
     size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     step = max(1, PIECE * len(y) // max(1, size))
     for start in range(0, len(y), step):
         part = slice(start, start + step) if order is None else order[start : start + step]
         yield X[part], y[part]
-
-
-def _certificate(learner: Learner, trace: Trace) -> dict[str, Any] | None:
-    certificate = learner.certificate
-    if certificate is None:
-        return None
-    explored = float((trace.codes != trace.top).mean())
-    return {
-        "level": certificate.level,
-        "step": certificate.step,
-        "norm": certificate.norm,
-        "apart": certificate.apart,
-        "explored": explored,
-    }
-
-
-def _bound(
-    task: Task, learner: Learner, X: Rows, y: Integers, trace: Trace, order: Integers | None
-) -> tuple[dict[str, Any] | None, str | None]:
-    if not task.bound:
-        return None, "not looked for in this run"
-    try:
-        # On the stream as it lies: a sum over rounds has no order, so only the trace goes back to where it came from.
-        found = learner.bound(X, y, trace if order is None else _put_back(trace, order))
-    except NoBoundError as reason:
-        return None, str(reason)
-    if not math.isfinite(found.value):
-        return None, f"the bound is infinite ({found.theorem})"
-    return {
-        "value": found.value,
-        "regret": found.regret,
-        "theorem": found.theorem,
-        "comparator_norm": found.comparator.norm,
-        "comparator_loss": found.comparator.loss,
-    }, None
-
-
-def _put_back(trace: Trace, order: Integers) -> Trace:
-    back = np.argsort(order)
-    named = ("codes", "top", "truth", "truth_probability", "notes")
-    return replace(trace, **{name: getattr(trace, name)[back] for name in named})
-
-
-def _used(learner: Learner) -> dict[str, Any]:
-    """The settings that are finite numbers or words; the loss has its own place in a record."""
-    settings = {name: value for name, value in learner.settings._asdict().items() if name != "loss"}
-    plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in settings.items()}
-    return {n: v for n, v in plain.items() if isinstance(v, (str, int)) or (isinstance(v, float) and math.isfinite(v))}

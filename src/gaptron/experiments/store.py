@@ -1,4 +1,4 @@
-"""The store: results as lines of JSON, only ever appended to, found again by their keys."""
+"""The store: results as lines of JSON, only ever appended to, looked up by their keys."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -7,100 +7,113 @@ from types import TracebackType
 from typing import IO, Self
 
 from gaptron.errors import InputError, SettingError
-from gaptron.experiments.record import Record
+from gaptron.experiments.task import Result
 
 FILE = "results.jsonl"
 
 
-def read(path: Path) -> tuple[list[Record], list[str]]:
-    """The records of a file, and what is to be said of lines that hold none."""
+def read(path: Path) -> tuple[list[Result], list[str]]:
+    """The results of a file, and a note for each line that holds none."""
     try:
         data = path.read_bytes()
     except OSError as problem:
         raise InputError(f"{path}: cannot be read ({problem.strerror or problem})") from None
-    records, notes = [], []
-    for number, line in enumerate(data.splitlines(), 1):
+    results, notes = [], []
+    for number, line in enumerate(data.splitlines(), 1):  # JSON escapes every other end of a line
         try:
-            records.append(Record.from_json(line.decode()))
+            results.append(Result.from_json(line.decode()))
         except (InputError, UnicodeDecodeError) as problem:
             notes.append(f"{path}, line {number}: passed over, {problem}")
-    return records, notes
+    return results, notes
 
 
-def latest(records: Iterable[Record]) -> list[Record]:
-    """One record a key: a result wins over a failure, a later one over an earlier."""
-    kept: dict[str, Record] = {}
-    for record in records:
-        if record.ok or record.key not in kept or not kept[record.key].ok:
-            kept[record.key] = record
+def latest(results: Iterable[Result]) -> list[Result]:
+    """One result a key: a result wins over a failure, a later one over an earlier."""
+    kept: dict[str, Result] = {}
+    for result in results:
+        if result.ok or result.key not in kept or not kept[result.key].ok:
+            kept[result.key] = result
     return list(kept.values())
 
 
-def write(path: Path, records: Iterable[Record]) -> None:
-    """Records to a new file, which takes its place only when it is whole."""
+def write(path: Path, results: Iterable[Result]) -> None:
+    """Results to a new file, which takes its place only when it is whole."""
     part = path.with_name(f"{path.name}.part")
     with open(part, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{record.to_json()}\n" for record in records)
+        file.writelines(f"{result.to_json()}\n" for result in results)
     os.replace(part, path)
 
 
 class Store:
-    """A file of results with one writer, who hands each line to the system at once: a kill loses none."""
+    """A file of results with one writer, who hands each line to the system at once: a kill loses none.
+
+    On a full disk `add` raises OSError and the file ends with the last result that was written as a whole.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes: list[str] = []  # what was mended or passed over when it was opened
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: IO[bytes] = open(path, "a+b")
+            self._file: IO[bytes] = open(path, "a+b", buffering=0)
         except OSError as problem:
             raise SettingError(f"{path}: cannot be written ({problem.strerror or problem})") from None
         try:
             _lock(self._file, path)
             self._mend()
-            records, notes = read(path)
+            results, notes = read(path)
         except BaseException:
             self._file.close()
             raise
         self.notes += notes
-        self._records = {record.key: record for record in latest(records)}
+        self._results = {result.key: result for result in latest(results)}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
-        os.fsync(self._file.fileno())
-        self._file.close()
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
 
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._records.values())
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._results.values())
 
-    def result(self, key: str) -> Record | None:
+    def result(self, key: str) -> Result | None:
         """The result under a key; a failure is none, so that it is tried again."""
-        record = self._records.get(key)
-        return record if record is not None and record.ok else None
+        result = self._results.get(key)
+        return result if result is not None and result.ok else None
 
-    def add(self, record: Record) -> None:
-        """Append a record."""
-        self._file.write(record.to_json().encode() + b"\n")
-        self._file.flush()
-        self._records[record.key] = record
+    def add(self, result: Result) -> None:
+        """Append a result."""
+        self._append(result.to_json().encode() + b"\n")
+        self._results[result.key] = result
+
+    def _append(self, line: bytes) -> None:
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(self._file.fileno(), rest) :]  # the system may take a part of it
+        except OSError:
+            os.ftruncate(self._file.fileno(), end)
+            raise
 
     def _mend(self) -> None:
-        """Whoever was killed while writing left a line without an end: keep it if it is whole, else cut it off."""
+        """A process killed while writing leaves a line without an end: keep it if it is whole, else cut it off."""
         self._file.seek(0)
         data = self._file.read()
         start = data.rfind(b"\n") + 1
         if start == len(data):
             return
         try:
-            Record.from_json(data[start:].decode())
+            Result.from_json(data[start:].decode())
         except (InputError, UnicodeDecodeError):
             self._file.truncate(start)
             self.notes.append(f"{self.path}: the last line was half written and has been cut off; its task runs again")
         else:
-            self._file.write(b"\n")
-            self._file.flush()
+            self._append(b"\n")
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
@@ -112,4 +125,4 @@ def _lock(file: IO[bytes], path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise SettingError(f"{path} is being written by another gaptron: wait for it, or say another folder") from None
+        raise SettingError(f"{path} is being written by another gaptron: wait, or choose another folder") from None

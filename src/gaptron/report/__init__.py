@@ -1,1 +1,1 @@
-"""The gallery: the only room that draws, and where tables get their columns."""
+"""Figures, the columns of tables, and the page of a comparison. Nothing else draws."""

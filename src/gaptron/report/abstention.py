@@ -64,7 +64,7 @@ def rates(models: Council, algorithm: str, cost: float) -> Rates:
     """Ten questions a round, one for each digit; an answer is given if exactly one is affirmed and none left open."""
     silent = wrong = 0.0
     for seed in range(SEEDS):
-        said = np.stack(
+        answers = np.stack(
             [
                 # One seed for all ten, so that they keep silent together rather than in turn.
                 Abstainer(advice.shape[1], algorithm, cost=cost, seed=seed)
@@ -74,9 +74,9 @@ def rates(models: Council, algorithm: str, cost: float) -> Rates:
             ],
             axis=1,
         )
-        answered = ((said == 1).sum(axis=1) == 1) & (said != ABSTAIN).all(axis=1)
+        answered = ((answers == 1).sum(axis=1) == 1) & (answers != ABSTAIN).all(axis=1)
         silent += 1.0 - answered.mean()
-        wrong += (answered & (said.argmax(axis=1) != models.truth)).mean()
+        wrong += (answered & (answers.argmax(axis=1) != models.truth)).mean()
     return Rates(silent / SEEDS, wrong / SEEDS)
 
 
@@ -90,8 +90,8 @@ def figure(path: Path) -> None:
     models = council()
     best = models.errors.min()
     lines = (
-        ("adahedge", np.append(np.linspace(0.0, 0.5, 26), np.linspace(0.5001, 0.6, 6)), BLUE, "-"),
-        ("exponential-weights", np.append(np.linspace(0.0, 0.48, 25), 0.49), GREEN, "--"),
+        ("adahedge", np.append(np.linspace(0.0, 0.5, 26), np.linspace(0.5001, 0.6, 6)), BLUE.light, "-"),
+        ("exponential-weights", np.append(np.linspace(0.0, 0.48, 25), 0.49), GREEN.light, "--"),
     )
     drawing, (rate, price) = pyplot.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
     for name, costs, colour, style in lines:
@@ -103,7 +103,9 @@ def figure(path: Path) -> None:
         draw["linewidth"] = 2.2
         price.plot(costs, [100 * one.loss(float(cost)) for one, cost in zip(found, costs)], label=name, **draw)
     for panel in (rate, price):
-        panel.axhline(100 * best, color=VERMILLION, linestyle=":", linewidth=2.2, label="best model, always answering")
+        panel.axhline(
+            100 * best, color=VERMILLION.light, linestyle=":", linewidth=2.2, label="best model, always answering"
+        )
         panel.axvline(0.5, color="0.8", linewidth=1.0, zorder=0)
         panel.set(xlabel="cost of abstaining", xlim=(0.0, 0.6))
         panel.set_ylim(bottom=0.0)

@@ -47,7 +47,7 @@ def figure(path: Path) -> None:
 
     drawing, (who, heard, rate) = pyplot.subplots(1, 3, figsize=(11.0, 3.5), layout="constrained")
     explored = smooth(trace.note("explored"))
-    who.stackplot(rounds, 1.0 - explored, explored, colors=[BLUE, VERMILLION], alpha=0.85)
+    who.stackplot(rounds, 1.0 - explored, explored, colors=[BLUE.light, VERMILLION.light], alpha=0.85)
     who.text(0.5, 0.45, "the advice's label", transform=who.transAxes, ha="center", color="white", fontsize=10)
     who.set(title="who decided", ylabel="share of the distribution", ylim=(0, 1), xlim=(1, trace.rounds))
     who.annotate(
@@ -61,13 +61,13 @@ def figure(path: Path) -> None:
         arrowprops={"arrowstyle": "->", "color": "white"},
     )
 
-    colours, styles = (GREY, BLUE, GREEN, ORANGE, PURPLE), ("-", "-", "--", "-.", ":")
+    colours, styles = (GREY, BLUE.light, GREEN.light, ORANGE.light, PURPLE.light), ("-", "-", "--", "-.", ":")
     for name, note, colour, style in zip(BANDIT_EXPERTS, EXPERTS, colours, styles):
         heard.plot(rounds, smooth(trace.note(note)), color=colour, linestyle=style, linewidth=2.0, label=name)
     heard.set(title="who was heard", ylabel="weight", ylim=(0, 1.45), yticks=[0, 0.5, 1], xlim=(1, trace.rounds))
     heard.legend(frameon=False, fontsize=8.5, ncols=2, loc="upper center")
 
-    for name, colour, style in (("frugal-gaptron", VERMILLION, "--"), ("advised-gaptron", BLUE, "-")):
+    for name, colour, style in (("frugal-gaptron", VERMILLION.light, "--"), ("advised-gaptron", BLUE.light, "-")):
         chance = np.cumsum(runs[name].note("explored")) / rounds
         rate.loglog(rounds[9:], chance[9:], color=colour, linestyle=style, linewidth=2.2, label=name)
     rate.set(title="exploration, mean so far", ylabel="probability of another label", ylim=(None, 1))

@@ -47,9 +47,9 @@ def figure(path: Path, n_classes: int = 10) -> None:
     from matplotlib import pyplot  # noqa: PLC0415
 
     lines = (
-        ("gaptron", Feedback.FULL, "the paper's Gaptron", VERMILLION, "--"),
-        ("frugal-gaptron", Feedback.FULL, "Frugal, full information", BLUE, "-"),
-        ("frugal-gaptron", Feedback.BANDIT, "Frugal, bandit (first step)", GREEN, ":"),
+        ("gaptron", Feedback.FULL, "the paper's Gaptron", VERMILLION.light, "--"),
+        ("frugal-gaptron", Feedback.FULL, "Frugal, full information", BLUE.light, "-"),
+        ("frugal-gaptron", Feedback.BANDIT, "Frugal, bandit (first step)", GREEN.light, ":"),
     )
     drawing, panels = pyplot.subplots(1, 3, figsize=(10.0, 3.4), sharey=True, layout="constrained")
     for panel, loss in zip(panels, Loss, strict=True):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -75,12 +74,13 @@ def figure_1(path: Path) -> None:
         z = np.linspace(low, high, 400)
         plain, mapped, loss = surrogate_gap(z)
         first = low < 0.0
-        draw: dict[str, Any] = {"linewidth": 2.2}
-        axes.plot(z, loss, color=GREEN, linestyle="-", label="smooth hinge loss" if first else None, **draw)
-        axes.plot(
-            z, plain, color=VERMILLION, linestyle="--", label="a = 0: 1[z ≤ 0] + (η/2)‖g‖²" if first else None, **draw
+        lines = (
+            (loss, GREEN, "-", "smooth hinge loss"),
+            (plain, VERMILLION, "--", "a = 0: 1[z ≤ 0] + (η/2)‖g‖²"),
+            (mapped, BLUE, ":", "a = (1 - |z|)²: Gaptron"),
         )
-        axes.plot(z, mapped, color=BLUE, linestyle=":", label="a = (1 - |z|)²: Gaptron" if first else None, **draw)
+        for values, colour, dashes, label in lines:
+            axes.plot(z, values, color=colour.light, linestyle=dashes, label=label if first else None, linewidth=2.2)
     axes.axvspan(-0.125, 0.0, color="0.85", zorder=0, label="gap above 0 when a = 0")
     axes.set(xlabel="margin z", ylabel="value", xlim=(-1.0, 1.25), ylim=(0.0, 3.0))
     axes.set_title(

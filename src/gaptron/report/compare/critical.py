@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gaptron.experiments.ranks import Ranks
-from gaptron.report.compare.looks import short
-from gaptron.report.compare.palette import INK, QUIET
-from gaptron.report.compare.style import WIDTH, blank
+from gaptron.report.colours import INK, QUIET
+from gaptron.report.compare.figure import WIDTH, blank, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 SIDE = 0.7  # room for names at both sides, in lengths of the axis
 
 
-def critical_difference(names: Sequence[str], shades: Sequence[str], found: Ranks) -> "Figure":
+def critical_difference(names: Sequence[str], shades: Sequence[str], ranks: Ranks) -> "Figure":
     """Average ranks on a line, names at both sides, and bars over those that cannot be told apart."""
-    assert found.critical is not None
-    order = list(np.argsort(found.average, kind="stable"))
-    n, bars = len(order), found.groups
+    assert ranks.critical is not None
+    order = list(np.argsort(ranks.average, kind="stable"))
+    n, bars = len(order), ranks.groups
     left = (n + 1) // 2
     top = 0.55 + 0.22 * len(bars)  # depth of the bars below the axis
     depth = top + 0.30 * left + 0.1
@@ -35,20 +34,20 @@ def critical_difference(names: Sequence[str], shades: Sequence[str], found: Rank
     for tick in range(1, n + 1, 1 + n // 16):
         panel.plot([tick, tick], [0, -0.1], color=QUIET.light, linewidth=1.0)
         panel.text(tick, -0.18, str(tick), ha="center", va="bottom", color=QUIET.light, fontsize=9)
-    panel.plot([low, low + found.critical], [-0.62, -0.62], color=INK.light, linewidth=1.6)
-    for edge in (low, low + found.critical):
+    panel.plot([low, low + ranks.critical], [-0.62, -0.62], color=INK.light, linewidth=1.6)
+    for edge in (low, low + ranks.critical):
         panel.plot([edge, edge], [-0.67, -0.57], color=INK.light, linewidth=1.6)
     panel.text(
-        low + found.critical + 0.02 * span, -0.62, f"critical difference {found.critical:.2f}", va="center", fontsize=9
+        low + ranks.critical + 0.02 * span, -0.62, f"critical difference {ranks.critical:.2f}", va="center", fontsize=9
     )
     for i, (first, last) in enumerate(bars):
         y = 0.25 + 0.22 * i
-        ends = found.average[order[first]] - 0.008 * span, found.average[order[last]] + 0.008 * span
+        ends = ranks.average[order[first]] - 0.008 * span, ranks.average[order[last]] + 0.008 * span
         panel.plot(ends, [y, y], color=INK.light, linewidth=4.0, solid_capstyle="round")
     for place, column in enumerate(order):
         on_left = place < left
         row = place if on_left else n - 1 - place
-        y, x = top + 0.30 * row, float(found.average[column])
+        y, x = top + 0.30 * row, float(ranks.average[column])
         edge = low - 0.06 * span if on_left else high + 0.06 * span
         panel.plot([x, x, edge], [0, y, y], color=shades[column], linewidth=1.2)
         text = f"{short(names[column], 26)}  {x:.2f}" if on_left else f"{x:.2f}  {short(names[column], 26)}"

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gaptron.experiments.summary import Arena, Entry, Field, counts
-from gaptron.report.compare.looks import Palette, frame, key, label, leading, legend, look, short
-from gaptron.report.compare.palette import GREY, QUIET
-from gaptron.report.compare.style import log_axis
-from gaptron.report.compare.words import slope
+from gaptron.experiments.grouping import Arena, Variant, counts
+from gaptron.experiments.summary import Field
+from gaptron.report.colours import GREY, QUIET
+from gaptron.report.compare.figure import Palette, frame, key, label, leading, legend, log_axis, look, short
+from gaptron.report.compare.wording import slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,23 +21,23 @@ SHOWN = 1_000  # curves begin at this fraction of the rounds: before it there is
 def curves(field: Field, colours: Palette) -> "Figure":
     """Mistakes against rounds on log-log axes, a panel a stream; slopes at the lines' ends, seeds as bands."""
     chosen = leading(field, colours)
-    others = [entry for entry in field.at_their_best if entry not in chosen]
+    others = [variant for variant in field.at_their_best if variant not in chosen]
     figure, panels = frame(len(field.arenas), len(chosen) + bool(others))
     for panel, arena in zip(panels, field.arenas):
-        for entry in others:
-            rounds, means, _, _ = _band(field, entry, arena)
+        for variant in others:
+            rounds, means, _, _ = _band(field, variant, arena)
             if len(rounds):
                 panel.plot(rounds, means, color=GREY.light, linewidth=0.9)
         ends, drawn = [], bool(panel.lines)
-        for entry in reversed(chosen):  # the best on top
-            rounds, means, low, high = _band(field, entry, arena)
+        for variant in reversed(chosen):  # the best on top
+            rounds, means, low, high = _band(field, variant, arena)
             if not len(rounds):  # not played, or without a mistake
                 continue
             drawn = True
-            style = look(field, entry, colours)
+            style = look(field, variant, colours)
             panel.fill_between(rounds, low, high, color=style["color"], alpha=0.18, linewidth=0)
             panel.plot(rounds, means, linewidth=1.8, markersize=4.5, markevery=[len(rounds) - 1], **style)
-            growth = field.slope(entry, arena)
+            growth = field.slope(variant, arena)
             if growth is not None:
                 ends.append((float(means[-1]), slope(growth._replace(error=None)), style["color"]))
         panel.set_title(short(field.places[arena]), loc="left")
@@ -59,13 +59,13 @@ def curves(field: Field, colours: Palette) -> "Figure":
     return figure
 
 
-def _band(field: Field, entry: Entry, arena: Arena) -> tuple[Any, Any, Any, Any]:
+def _band(field: Field, variant: Variant, arena: Arena) -> tuple[Any, Any, Any, Any]:
     """Rounds, mean mistakes, and the fewest and most of any seed; zero is nowhere on a log axis."""
-    found = [curve for curve in map(counts, field.runs.get((entry, arena), {}).values()) if curve]
-    if not found:
+    runs = [curve for curve in map(counts, field.runs.get((variant, arena), {}).values()) if curve]
+    if not runs:
         return [], [], [], []
-    rounds = np.asarray(found[0][0], dtype=float)
-    table = np.array([np.interp(rounds, *curve) for curve in found])
+    rounds = np.asarray(runs[0][0], dtype=float)
+    table = np.array([np.interp(rounds, *curve) for curve in runs])
     seen = (table.mean(axis=0) > 0) & (rounds >= rounds[-1] / SHOWN)
     return rounds[seen], table.mean(axis=0)[seen], table.min(axis=0)[seen], table.max(axis=0)[seen]
 
@@ -92,5 +92,5 @@ def apart(heights: Sequence[float], gap: float = 0.085) -> list[float]:
     return moved
 
 
-def _others(field: Field, others: Sequence[Entry]) -> str:
+def _others(field: Field, others: Sequence[Variant]) -> str:
     return field.names[others[0]] if len(others) == 1 else f"{len(others)} others"

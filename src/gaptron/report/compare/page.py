@@ -1,4 +1,4 @@
-"""The page: records become one HTML file that needs nothing else, and figures for a paper."""
+"""The page: results become one HTML file that needs nothing else, and figures for a paper."""
 
 import platform
 import re
@@ -10,50 +10,52 @@ from typing import Any
 import jinja2
 
 from gaptron.errors import InputError
-from gaptron.experiments.record import Record
-from gaptron.experiments.summary import Entry, Field, fields, said
-from gaptron.report.compare.palette import NAMED
-from gaptron.report.compare.parts import Cell, Table
+from gaptron.experiments.grouping import Variant, settings_text
+from gaptron.experiments.summary import Field, fields
+from gaptron.experiments.task import Result
+from gaptron.report.colours import NAMED
+from gaptron.report.compare.elements import Cell, Table
+from gaptron.report.compare.figure import house_style
 from gaptron.report.compare.sections import sections
-from gaptron.report.compare.style import house_style
-from gaptron.report.compare.words import feedback, headline, several
+from gaptron.report.compare.wording import feedback, headline, several
 
 FOLDED = 20  # failures that are shown without being asked for
 
 
 def write(
-    records: Iterable[Record], folder: Path | str, *, title: str = "A comparison", plan: str = "", command: str = ""
+    results: Iterable[Result], folder: Path | str, *, title: str = "A comparison", plan: str = "", command: str = ""
 ) -> Path:
     """Write FOLDER/report.html and FOLDER/figures/*.svg, *.pdf; return the page's path.
 
     Args:
-        records: of any number of streams, feedbacks, algorithms and seeds; failed ones are named as such.
-        folder: made if it is not there; a report that lies there is replaced.
+        results: of any number of streams, feedbacks, algorithms and seeds; failed ones are named as such.
+        folder: made if it is not there; a report that is there is replaced.
         title: over the page.
         plan: the text of the plan, to be shown with what is needed to repeat it.
         command: the command line, for the same.
     """
-    records = list(records)
-    if not records:
-        raise InputError("there are no records: nothing to report")
+    results = list(results)
+    if not results:
+        raise InputError("there are no results: nothing to report")
     folder = Path(folder)
-    found = fields(records)
+    summary = fields(results)
     path = folder / "report.html"
     _forget(path)
     with house_style():
-        shown = sections(found, folder / "figures")
+        shown = sections(summary, folder / "figures")
     source = resources.files("gaptron.report.compare").joinpath("page.html").read_text(encoding="utf-8")
     template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
     page = template.render(
         title=title,
         colours=NAMED,
-        headlines=[(feedback(f.feedback), headline(f)) for f in found if f.ranking],
-        scope=_scope(found, records),
-        failures=_failures(found),
+        headlines=[(feedback(f.feedback), headline(f)) for f in summary if f.ranking],
+        scope=_scope(summary, results),
+        failures=_failures(summary),
         sections=shown,
-        repeat=_repeat(found, records),
+        repeat=_repeat(summary, results),
         machine=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
-        versions=sorted({record.version for record in records}),
+        versions=sorted({result.version for result in results}),
+        processors=sorted({result.processor for result in results if result.processor}),
         plan=plan,
         command=command,
     )
@@ -69,23 +71,23 @@ def _forget(page: Path) -> None:
             (page.parent / "figures" / name).unlink(missing_ok=True)
 
 
-def _scope(found: list[Field], records: list[Record]) -> str:
-    streams = {arena for field in found for arena in field.arenas}
-    algorithms = {record.algorithm for record in records}
-    seeds = {record.seed for record in records}
-    good = sum(record.ok for record in records)
+def _scope(summary: list[Field], results: list[Result]) -> str:
+    streams = {arena for field in summary for arena in field.arenas}
+    algorithms = {result.algorithm for result in results}
+    seeds = {result.seed for result in results}
+    good = sum(result.ok for result in results)
     return (
         f"{several(len(algorithms), 'algorithm')}, {several(len(streams), 'stream')}, {several(len(seeds), 'seed')}: "
         f"{several(good, 'run')}."
     )
 
 
-def _failures(found: list[Field]) -> Table | None:
+def _failures(summary: list[Field]) -> Table | None:
     rows = []
-    for field in found:
+    for field in summary:
         for r in field.failed:
             problem = r.error or {}
-            setting = said(tuple(sorted(r.settings.items()))) or "published"
+            setting = settings_text(tuple(sorted(r.settings.items()))) or "published"
             why = f"{problem.get('type', 'error')}: {problem.get('message', 'no reason was kept')}"
             words = (r.stream, feedback(r.feedback), r.algorithm, r.loss, setting)
             rows.append([*map(Cell, words), Cell(str(r.seed), r.seed), Cell(why)])
@@ -95,9 +97,9 @@ def _failures(found: list[Field]) -> Table | None:
     return Table("Failed runs", head, rows, quiet=len(rows) > FOLDED)
 
 
-def _repeat(found: list[Field], records: list[Record]) -> list[Table]:
-    arenas = sorted({(field.places[arena], arena) for field in found for arena in field.arenas})
-    prepared = {(r.stream, r.data or ""): ", ".join(r.prepared) for r in records if r.ok}
+def _repeat(summary: list[Field], results: list[Result]) -> list[Table]:
+    arenas = sorted({(field.places[arena], arena) for field in summary for arena in field.arenas})
+    prepared = {(r.stream, r.data or ""): ", ".join(r.prepared) for r in results if r.ok}
     data = [
         [
             Cell(name),
@@ -111,35 +113,61 @@ def _repeat(found: list[Field], records: list[Record]) -> list[Table]:
     ]
     tables = [Table("Streams", ["stream", "rounds", "classes", "features", "prepared", "hash of the data"], data)]
     rows = []
-    for field in found:
-        for entry in field.entries:
-            runs = [run for (other, _), there in field.runs.items() if other == entry for run in there.values()]
+    for field in summary:
+        for variant in field.variants:
+            runs = [run for (other, _), there in field.runs.items() if other == variant for run in there.values()]
             seeds = ", ".join(map(str, sorted({run.seed for run in runs})))
             rows.append(
                 [
-                    Cell(field.names[entry]),
+                    Cell(field.names[variant]),
                     Cell(feedback(field.feedback)),
-                    Cell(entry.loss),
-                    Cell(said(entry.settings) or "as published"),
-                    Cell(_tried(field, entry)),
+                    Cell(variant.loss),
+                    Cell(settings_text(variant.settings) or "as published"),
+                    Cell(_tried(field, variant)),
                     Cell(seeds),
                 ]
             )
     head = ["algorithm", "feedback", "loss", "settings", "grid", "seeds"]
-    return [*tables, Table("Settings and seeds", head, rows, quiet=True)]
+    return [*tables, Table("Settings and seeds", head, rows, quiet=True), *_commands(summary, results)]
 
 
-def _tried(field: Field, entry: Entry) -> str:
-    if not entry.tuned:
+def _commands(summary: list[Field], results: list[Result]) -> list[Table]:
+    """Every run with the command that repeats it, a table for each stream and feedback."""
+    head = ["algorithm", "loss", "settings", "seed", "mistakes", "expected", "command"]
+    tables = []
+    for field in summary:
+        for arena in field.arenas:
+            rows = [
+                [
+                    Cell(r.algorithm),
+                    Cell(r.loss),
+                    Cell(settings_text(tuple(sorted(r.settings.items()))) or "as published"),
+                    Cell(str(r.seed), r.seed),
+                    Cell(f"{r.mistakes:,}", r.mistakes),
+                    Cell("–")
+                    if r.expected_mistakes is None
+                    else Cell(f"{r.expected_mistakes:,.1f}", r.expected_mistakes),
+                    Cell(r.command or "not kept", None, "command"),
+                ]
+                for r in results
+                if r.ok and (r.feedback, r.stream, r.data or "") == (field.feedback, arena.stream, arena.data)
+            ]
+            caption = f"The command for every run: {field.places[arena]}, {feedback(field.feedback).lower()}"
+            tables.append(Table(caption, head, rows, quiet=True))
+    return tables
+
+
+def _tried(field: Field, variant: Variant) -> str:
+    if not variant.tuned:
         return ""
     values = {
         c.value: None
         for (other, _), grid in field.grids.items()
-        if other == entry
+        if other == variant
         for c in grid.candidates
         if not c.published
     }
-    return f"{entry.tuned}: " + "; ".join(", ".join(map(_plain, value)) for value in values)
+    return f"{variant.tuned}: " + "; ".join(", ".join(map(_plain, value)) for value in values)
 
 
 def _plain(value: Any) -> str:

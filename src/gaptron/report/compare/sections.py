@@ -5,21 +5,21 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from gaptron.experiments.grouping import Arena, Variant, settings_text
 from gaptron.experiments.ranks import ALPHA, FEWEST, Ranks, ranks
-from gaptron.experiments.summary import Arena, Entry, Field, said
-from gaptron.report.compare import critical, curves, dots, tuning
-from gaptron.report.compare.looks import shade
-from gaptron.report.compare.palette import Colour, palette
-from gaptron.report.compare.parts import Cell, Part, Picture, Section, Table
-from gaptron.report.compare.style import save
-from gaptron.report.compare.words import feedback, percent, points, several, slope, span
+from gaptron.experiments.summary import Field
+from gaptron.report.colours import Colour, palette
+from gaptron.report.compare import critical, curves, row_figures, tuning
+from gaptron.report.compare.elements import Cell, Part, Picture, Section, Table
+from gaptron.report.compare.figure import save, shade
+from gaptron.report.compare.wording import feedback, percent, points, several, slope, span
 
 
-def sections(found: list[Field], folder: Path) -> list[Section]:
+def sections(summary: list[Field], folder: Path) -> list[Section]:
     """All of them that have something to say; their figures are written to the folder on the way."""
-    there = [field for field in found if field.ranking]
-    colours = palette({field.feedback: [s.entry.algorithm for s in field.ranking] for field in there})
-    gallery = _Gallery(folder, colours)
+    there = [field for field in summary if field.ranking]
+    colours = palette({field.feedback: [s.variant.algorithm for s in field.ranking] for field in there})
+    maker = _Maker(folder, colours)
     makers = (
         (
             "ranking",
@@ -29,22 +29,22 @@ def sections(found: list[Field], folder: Path) -> list[Section]:
             "error minus the leader's, seed by seed on the same rows and the same draws, with a 95% t interval over "
             "seeds. It speaks of these streams, not of others. Tuned: the best setting of a grid (or the published "
             "one) on each stream, chosen after seeing the results. No one without hindsight could have had it.",
-            gallery.ranking,
+            maker.ranking,
         ),
         (
             "streams",
             "Stream by stream",
             "Error in per cent; the least of each stream is bold. Open a stream for intervals, counts and slopes.",
-            gallery.streams,
+            maker.streams,
         ),
         (
             "curves",
             "Mistakes against rounds",
             "Both axes are logarithmic, so a power law is a straight line and its slope the exponent: 1 is a constant "
             "error rate, ½ is √T, 0 is no mistakes any more. Slopes are fitted seed by seed over the last nine tenths "
-            "of the rounds. The line is the mean of the seeds, the band goes from the luckiest to the unluckiest. "
+            "of the rounds. The line is the mean of the seeds, the band goes from the best seed to the worst. "
             "Algorithms with a grid are shown tuned.",
-            gallery.curves,
+            maker.curves,
         ),
         (
             "bounds",
@@ -52,21 +52,21 @@ def sections(found: list[Field], folder: Path) -> list[Section]:
             "Expected mistakes beside the bound the algorithm's theorem gives on the very stream played, for the best "
             "comparator in hindsight; means over the seeds for which it was worked out. A bound at or above the "
             "number of rounds says nothing yet.",
-            gallery.bounds,
+            maker.bounds,
         ),
         (
             "tuning",
             "Error against the tuning parameter",
             "Every baseline with a grid. Where several settings were tried together, the others are at their best for "
             "each value of the first. Level lines are learners that were not tuned at all.",
-            gallery.tuning,
+            maker.tuning,
         ),
         (
             "time",
             "Time",
             "Seconds of playing alone: reading, preparing and compiling are outside the clock. Runs may have shared "
             "the machine; read it as an order of magnitude.",
-            gallery.time,
+            maker.time,
         ),
         (
             "ranks",
@@ -74,7 +74,7 @@ def sections(found: list[Field], folder: Path) -> list[Section]:
             "Here the streams are the sample. Each stream ranks the algorithms, 1 for the fewest mistakes; each "
             "algorithm stands here once, tuned if it has a grid. Bars join those whose average ranks lie within "
             "Nemenyi's critical difference at 5%: the streams do not tell them apart (Demšar 2006).",
-            gallery.ranks,
+            maker.ranks,
         ),
     )
     made = []
@@ -85,13 +85,13 @@ def sections(found: list[Field], folder: Path) -> list[Section]:
     return made
 
 
-class _Gallery(NamedTuple):
-    """Makes the parts of the page, and hangs up their figures."""
+class _Maker(NamedTuple):
+    """Makes the parts of the page and writes their figures."""
 
     folder: Path
     colours: dict[str, Colour]
 
-    def hang(self, name: str, drawing: Any, alt: str, caption: str = "", quiet: bool = False) -> Picture:
+    def picture(self, name: str, drawing: Any, alt: str, caption: str = "", quiet: bool = False) -> Picture:
         return Picture(name, alt, caption, Markup(save(drawing, self.folder, name)), quiet)
 
     def ranking(self, field: Field) -> Part:
@@ -102,7 +102,7 @@ class _Gallery(NamedTuple):
             rows.append(
                 [
                     Cell(str(place), place),
-                    _name(field, s.entry, lacking),
+                    _name(field, s.variant, lacking),
                     Cell(percent(s.error), s.error),
                     Cell("leads", 0.0) if place == 1 else Cell(points(s.behind), s.behind.mean if s.behind else None),
                     Cell(f"{s.wins} of {total}", s.wins),
@@ -113,9 +113,9 @@ class _Gallery(NamedTuple):
         head = ["#", "algorithm", "error, %", "behind, points", "first on", "µs a round", "streams played"]
         pictures = []
         if len(field.ranking) > 1:
-            leader = field.names[field.ranking[0].entry]
-            drawing = dots.behind(field, self.colours)
-            pictures = [self.hang(f"behind-{_slug(field)}", drawing, f"How far each algorithm is behind {leader}")]
+            leader = field.names[field.ranking[0].variant]
+            drawing = row_figures.behind(field, self.colours)
+            pictures = [self.picture(f"behind-{_slug(field)}", drawing, f"How far each algorithm is behind {leader}")]
         words = []
         if all(s.behind is None or s.behind.half is None for s in field.ranking):
             words.append("There is one seed, or none that all streams share, so there are no intervals.")
@@ -126,8 +126,8 @@ class _Gallery(NamedTuple):
         if len(field.arenas) > 1:
             rows = []
             for s in field.ranking:
-                cells = [_error(field, s.entry, arena) for arena in field.arenas]
-                rows.append([_name(field, s.entry), *cells, Cell(percent(s.error), s.error)])
+                cells = [_error(field, s.variant, arena) for arena in field.arenas]
+                rows.append([_name(field, s.variant), *cells, Cell(percent(s.error), s.error)])
             head = ["algorithm", *(field.places[arena] for arena in field.arenas), "mean"]
             tables.append(Table("Error in per cent, a column a stream", head, rows))
         tables += [self._stream(field, arena) for arena in field.arenas]
@@ -137,21 +137,21 @@ class _Gallery(NamedTuple):
         exact = "expected (exact)" if field.feedback == "full" else "expected (estimate)"
         order = field.played(arena)
         rows = []
-        for entry in order:
-            runs = field.runs[entry, arena]
-            found, gap = field.error(entry, arena), field.difference(entry, order[0], arena)
-            growth = field.slope(entry, arena)
+        for variant in order:
+            runs = field.runs[variant, arena]
+            rate, gap = field.error(variant, arena), field.difference(variant, order[0], arena)
+            growth = field.slope(variant, arena)
             rows.append(
                 [
-                    _name(field, entry),
-                    Cell(span(found), found.mean),
-                    Cell("first", 0.0) if entry is order[0] else Cell(points(gap), gap.mean if gap else None),
+                    _name(field, variant),
+                    Cell(span(rate), rate.mean),
+                    Cell("first", 0.0) if variant is order[0] else Cell(points(gap), gap.mean if gap else None),
                     _mean([r.mistakes for r in runs.values()]),
                     _mean([r.expected_mistakes for r in runs.values()], 1),
                     _mean([r.top_mistakes for r in runs.values()]),
                     Cell("–") if growth is None else Cell(slope(growth), growth.value),
-                    _time(field.microseconds(entry, arena)),
-                    Cell(_setting(field, entry, arena)),
+                    _time(field.microseconds(variant, arena)),
+                    Cell(_setting(field, variant, arena)),
                     Cell(str(len(runs)), len(runs)),
                 ]
             )
@@ -162,38 +162,38 @@ class _Gallery(NamedTuple):
         return Table(caption, [*head, "µs a round", "setting", "seeds"], rows, quiet=len(field.arenas) > 1)
 
     def curves(self, field: Field) -> Part | None:
-        if not any(record.curve for runs in field.runs.values() for record in runs.values()):
+        if not any(result.curve for runs in field.runs.values() for result in runs.values()):
             return None
         drawing = curves.curves(field, self.colours)
         alt = f"Mistakes against rounds, {feedback(field.feedback).lower()}, a panel for each stream, log-log axes"
-        return Part(feedback(field.feedback), [], [self.hang(f"curves-{_slug(field)}", drawing, alt)], [])
+        return Part(feedback(field.feedback), [], [self.picture(f"curves-{_slug(field)}", drawing, alt)], [])
 
     def bounds(self, field: Field) -> Part | None:
         rows = []
         for arena in field.arenas:
-            for entry in field.played(arena):
-                if not entry.tuned:
-                    rows.append(self._bound(field, entry, arena))
+            for variant in field.played(arena):
+                if not variant.tuned:
+                    rows.append(self._bound(field, variant, arena))
         if not rows:
             return None
         head = ["stream", "algorithm", "expected mistakes", "bound", "share used", "what it says", "certificate Λ"]
         pictures = []
-        if dots.bounded(field):
-            drawing = dots.shares(field, self.colours)
-            pictures = [self.hang(f"bounds-{_slug(field)}", drawing, "The share of its bound each algorithm used")]
+        if row_figures.bounded(field):
+            drawing = row_figures.shares(field, self.colours)
+            pictures = [self.picture(f"bounds-{_slug(field)}", drawing, "The share of its bound each algorithm used")]
         table = Table("Every algorithm beside its bound", head, rows, quiet=len(rows) > 12)
         return Part(feedback(field.feedback), [], pictures, [table])
 
-    def _bound(self, field: Field, entry: Entry, arena: Arena) -> list[Cell]:
-        runs, found = list(field.runs[entry, arena].values()), field.bound(entry, arena)
+    def _bound(self, field: Field, variant: Variant, arena: Arena) -> list[Cell]:
+        runs, pair = list(field.runs[variant, arena].values()), field.bound(variant, arena)
         levels = [run.certificate["level"] for run in runs if run.certificate and "level" in run.certificate]
         level = _mean(levels, 1) if levels else Cell("–")
-        start = [Cell(field.places[arena]), _name(field, entry)]
-        if found is None:
+        start = [Cell(field.places[arena]), _name(field, variant)]
+        if pair is None:
             why = next((run.bound_reason for run in runs if run.bound_reason), "not worked out")
             mistakes = _mean([run.expected_mistakes for run in runs], 1)
             return [*start, mistakes, Cell("none"), Cell("–"), Cell(why), level]
-        expected, bound = found
+        expected, bound = pair
         theorem = next(str(run.bound.get("theorem", "")) for run in runs if run.bound)
         says = Cell("exceeds the rounds: says nothing yet", None, "quiet") if bound >= arena.rounds else Cell(theorem)
         used = Cell(f"{expected / bound:.1%}", expected / bound) if bound > 0 else Cell("–")
@@ -208,87 +208,87 @@ class _Gallery(NamedTuple):
         if len(field.arenas) > 1:
             drawing = tuning.grids_over_streams(field, self.colours)
             alt = "Error against the tuning parameter of each baseline, mean over streams, each stream thin"
-            pictures.append(self.hang(f"tuning-{slug}", drawing, alt))
-        for i, entry in enumerate(drawn, 1):
-            name = field.names[entry].removesuffix(" tuned")
-            drawing = tuning.grid_by_stream(field, entry, self.colours)
-            alt = f"Error of {name} against {entry.tuned}, a panel for each stream"
+            pictures.append(self.picture(f"tuning-{slug}", drawing, alt))
+        for i, variant in enumerate(drawn, 1):
+            name = field.names[variant].removesuffix(" tuned")
+            drawing = tuning.grid_by_stream(field, variant, self.colours)
+            alt = f"Error of {name} against {variant.tuned}, a panel for each stream"
             many = len(field.arenas) > 1
-            pictures.append(self.hang(f"tuning-{slug}-{i}", drawing, alt, f"{name}, stream by stream", quiet=many))
+            pictures.append(self.picture(f"tuning-{slug}-{i}", drawing, alt, f"{name}, stream by stream", quiet=many))
         return Part(feedback(field.feedback), [], pictures, [])
 
     def time(self, field: Field) -> Part | None:
         if not any(s.microseconds for s in field.ranking):
             return None
-        drawing = dots.times(field, self.colours)
-        picture = self.hang(f"time-{_slug(field)}", drawing, "Microseconds a round of each algorithm")
+        drawing = row_figures.times(field, self.colours)
+        picture = self.picture(f"time-{_slug(field)}", drawing, "Microseconds a round of each algorithm")
         return Part(feedback(field.feedback), [], [picture], [])
 
     def ranks(self, field: Field) -> Part | None:
-        whole = {s.entry for s in field.ranking if s.streams == len(field.arenas)}
-        entries = [entry for entry in field.at_their_best if entry in whole]
-        if len(entries) < 2:
+        whole = {s.variant for s in field.ranking if s.streams == len(field.arenas)}
+        variants = [variant for variant in field.at_their_best if variant in whole]
+        if len(variants) < 2:
             return None
-        found, names = ranks(field.table(entries)), [field.names[entry] for entry in entries]
+        ranking, names = ranks(field.table(variants)), [field.names[variant] for variant in variants]
         pictures = []
-        if found.critical is not None:
-            shades = [shade(self.colours, entry) for entry in entries]
-            drawing = critical.critical_difference(names, shades, found)
+        if ranking.critical is not None:
+            shades = [shade(self.colours, variant) for variant in variants]
+            drawing = critical.critical_difference(names, shades, ranking)
             alt = "Average ranks on a line, with bars over algorithms that the streams cannot tell apart"
-            pictures = [self.hang(f"ranks-{_slug(field)}", drawing, alt)]
-        left_out = [field.names[entry] for entry in field.at_their_best if entry not in whole]
-        words = [_verdict(found)]
+            pictures = [self.picture(f"ranks-{_slug(field)}", drawing, alt)]
+        left_out = [field.names[variant] for variant in field.at_their_best if variant not in whole]
+        words = [_verdict(ranking)]
         if left_out:
             words.append(f"Left out, because they lack streams: {', '.join(left_out)}.")
-        return Part(feedback(field.feedback), words, pictures, [_rank_table(names, found)])
+        return Part(feedback(field.feedback), words, pictures, [_rank_table(names, ranking)])
 
 
 # --- words and cells ---------------------------------------------------------------------------------------
 
 
-def _verdict(found: Ranks) -> str:
-    if found.p is None:
+def _verdict(ranking: Ranks) -> str:
+    if ranking.p is None:
         return (
-            f"{several(found.streams, 'stream')}: too few for a test. At least {FEWEST} are needed before even "
-            "winning on every one of them could be told from luck at 5%."
+            f"{several(ranking.streams, 'stream')}: too few for a test. At least {FEWEST} are needed before even "
+            "winning on every one of them would be significant at 5%."
         )
-    chance = "< 0.0001" if found.p < 1e-4 else f"= {found.p:.4f}"
-    verdict = "so they are not all equal" if found.p < ALPHA else "so they may all be equal"
-    timid = " With so few streams the critical difference is wide." if found.streams < 10 else ""
-    return f"Friedman's test over {found.streams} streams (Iman and Davenport's form): p {chance}, {verdict}.{timid}"
+    chance = "< 0.0001" if ranking.p < 1e-4 else f"= {ranking.p:.4f}"
+    verdict = "so they are not all equal" if ranking.p < ALPHA else "so they may all be equal"
+    timid = " With so few streams the critical difference is wide." if ranking.streams < 10 else ""
+    return f"Friedman's test over {ranking.streams} streams (Iman and Davenport's form): p {chance}, {verdict}.{timid}"
 
 
-def _rank_table(names: list[str], found: Ranks) -> Table:
+def _rank_table(names: list[str], ranking: Ranks) -> Table:
     head = ["algorithm", "average rank"]
-    if found.versus_best is not None:
+    if ranking.versus_best is not None:
         head.append("p against the best (Wilcoxon, Holm)")
     rows = []
-    for column in found.average.argsort(kind="stable"):
-        row = [Cell(names[column]), Cell(f"{found.average[column]:.2f}", float(found.average[column]))]
-        if found.versus_best is not None:
-            p = float(found.versus_best[column])
+    for column in ranking.average.argsort(kind="stable"):
+        row = [Cell(names[column]), Cell(f"{ranking.average[column]:.2f}", float(ranking.average[column]))]
+        if ranking.versus_best is not None:
+            p = float(ranking.versus_best[column])
             row.append(Cell("–") if p != p else Cell(f"{p:.4f}", p))
         rows.append(row)
-    return Table("Average ranks", head, rows, quiet=found.critical is not None)
+    return Table("Average ranks", head, rows, quiet=ranking.critical is not None)
 
 
-def _setting(field: Field, entry: Entry, arena: Arena) -> str:
-    if not entry.tuned:
-        return said(entry.settings) or "published"
-    best = field.grids[entry, arena].best
+def _setting(field: Field, variant: Variant, arena: Arena) -> str:
+    if not variant.tuned:
+        return settings_text(variant.settings) or "published"
+    best = field.grids[variant, arena].best
     if best.published:
         return "the published one"
-    return said(tuple(zip(entry.tuned.split(","), best.value, strict=True)))
+    return settings_text(tuple(zip(variant.tuned.split(","), best.value, strict=True)))
 
 
-def _name(field: Field, entry: Entry, remark: str = "") -> Cell:
-    return Cell(field.names[entry] + remark, None, "tuned" if entry.tuned else "")
+def _name(field: Field, variant: Variant, remark: str = "") -> Cell:
+    return Cell(field.names[variant] + remark, None, "tuned" if variant.tuned else "")
 
 
-def _error(field: Field, entry: Entry, arena: Arena) -> Cell:
-    if (entry, arena) not in field.runs:
+def _error(field: Field, variant: Variant, arena: Arena) -> Cell:
+    if (variant, arena) not in field.runs:
         return Cell("–")
-    error = field.error(entry, arena).mean
+    error = field.error(variant, arena).mean
     best = field.error(field.played(arena)[0], arena).mean
     return Cell(percent(error), error, "best" if error == best else "")
 

@@ -6,23 +6,23 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from gaptron.experiments.record import Record
 from gaptron.experiments.summary import Field, fields
-from gaptron.report.compare.words import feedback, headline, percent, points, several
+from gaptron.experiments.task import Result
+from gaptron.report.compare.wording import feedback, headline, percent, points, several
 
 
-def table(records: Iterable[Record]) -> Group:
+def table(results: Iterable[Result]) -> Group:
     """What to print of a comparison: a ranking for each feedback, and what failed."""
-    found = fields(records)
+    summary = fields(results)
     parts: list[Table | Text] = []
-    for field in found:
+    for field in summary:
         if field.ranking:
             parts += [_ranking(field), Text(headline(field)), Text()]
-    failed = sum(len(field.failed) for field in found)
+    failed = sum(len(field.failed) for field in summary)
     if failed:
         parts.append(Text(f"{failed} failed: what is shown lacks them", style="bold red"))
-    if not found:
-        parts.append(Text("no records: nothing to compare"))
+    if not summary:
+        parts.append(Text("no results: nothing to compare"))
     return Group(*parts)
 
 
@@ -33,8 +33,8 @@ def _ranking(field: Field) -> Table:
     for word in ("error %", "behind", "first on", "µs/round"):
         table.add_column(word, justify="right", no_wrap=True)
     for standing in field.ranking:
-        name = Text(field.names[standing.entry])
-        name.stylize("italic" if standing.entry.tuned else "")
+        name = Text(field.names[standing.variant])
+        name.stylize("italic" if standing.variant.tuned else "")
         if standing.missing:
             name.append(f" ({several(standing.missing, 'run')} missing)", style="red")
         leader = standing is field.ranking[0]

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gaptron.experiments.summary import Candidate, Entry, Field, Grid, error
-from gaptron.report.compare.looks import Palette, frame, key, label, leading, legend, look, short
-from gaptron.report.compare.palette import GREY, INK, QUIET
-from gaptron.report.compare.style import log_axis
+from gaptron.experiments.grouping import Candidate, Grid, Variant, error
+from gaptron.experiments.summary import Field
+from gaptron.report.colours import GREY, QUIET
+from gaptron.report.compare.figure import Palette, frame, key, label, leading, legend, log_axis, look, shade, short
 from gaptron.types import Vector
 
 if TYPE_CHECKING:
@@ -23,31 +23,31 @@ def grids_over_streams(field: Field, colours: Palette) -> "Figure":
     """A panel a baseline: error against its parameter, mean over streams; each stream thin."""
     tuned, lines = drawable(field), untuned(field, colours)
     figure, panels = frame(len(tuned), len(lines) + 2)
-    for panel, entry in zip(panels, tuned):
-        there = [arena for arena in field.arenas if (entry, arena) in field.grids]
-        grids = [field.grids[entry, arena] for arena in there]
+    for panel, variant in zip(panels, tuned):
+        there = [arena for arena in field.arenas if (variant, arena) in field.grids]
+        grids = [field.grids[variant, arena] for arena in there]
         paths = [{value: _errors(tried).mean() for value, tried in _path(grid).items()} for grid in grids]
         for path in paths:
             panel.plot(list(path), list(path.values()), color=GREY.light, linewidth=0.8)
         shared = [value for value in paths[0] if all(value in path for path in paths)]
         means = [float(np.mean([path[value] for path in paths])) for value in shared]
-        _line(panel, _ink(entry, colours), shared, means, _published(grids))
+        _line(panel, shade(colours, variant), shared, means, _published(grids))
         for other in lines:
             _level(panel, field, other, colours, float(np.mean([field.error(other, a).mean for a in there])))
-        panel.set_title(short(_plain(field, entry)), loc="left")
-        panel.set_xlabel(_axis(entry))
+        panel.set_title(short(_plain(field, variant)), loc="left")
+        panel.set_xlabel(_axis(variant))
     _legend(figure, field, lines, colours, [key("one stream", color=GREY.light, linewidth=0.8)])
     label(figure, "", "error, %")
     return figure
 
 
-def grid_by_stream(field: Field, entry: Entry, colours: Palette) -> "Figure":
+def grid_by_stream(field: Field, variant: Variant, colours: Palette) -> "Figure":
     """A panel a stream: one baseline's error against its parameter; the band is from the best seed to the worst."""
-    there, lines = [arena for arena in field.arenas if (entry, arena) in field.grids], untuned(field, colours)
+    there, lines = [arena for arena in field.arenas if (variant, arena) in field.grids], untuned(field, colours)
     figure, panels = frame(len(there), len(lines) + 1, height=1.8)
-    ink = _ink(entry, colours)
+    ink = shade(colours, variant)
     for panel, arena in zip(panels, there):
-        grid = field.grids[entry, arena]
+        grid = field.grids[variant, arena]
         path = {value: _errors(tried) for value, tried in _path(grid).items()}
         low, high = [e.min() for e in path.values()], [e.max() for e in path.values()]
         panel.fill_between(list(path), low, high, color=ink, alpha=0.18, linewidth=0)
@@ -56,40 +56,40 @@ def grid_by_stream(field: Field, entry: Entry, colours: Palette) -> "Figure":
             _level(panel, field, other, colours, field.error(other, arena).mean)
         panel.set_title(short(field.places[arena]), loc="left")
     _legend(figure, field, lines, colours, [])
-    label(figure, _axis(entry), f"error of {_plain(field, entry)}, %")
+    label(figure, _axis(variant), f"error of {_plain(field, variant)}, %")
     return figure
 
 
-def untuned(field: Field, colours: Palette) -> list[Entry]:
+def untuned(field: Field, colours: Palette) -> list[Variant]:
     """The learners that have no grid and played everywhere: the levels a baseline's grid is held against."""
-    whole = {s.entry for s in field.ranking if s.streams == len(field.arenas)}
-    return [entry for entry in leading(field, colours) if not entry.tuned and entry in whole][:UNTUNED]
+    whole = {s.variant for s in field.ranking if s.streams == len(field.arenas)}
+    return [variant for variant in leading(field, colours) if not variant.tuned and variant in whole][:UNTUNED]
 
 
-def drawable(field: Field) -> list[Entry]:
-    """The tuned entries whose first parameter is a number everywhere."""
+def drawable(field: Field) -> list[Variant]:
+    """The tuned variants whose first parameter is a number everywhere."""
     return [
-        entry
-        for entry in field.entries
-        if entry.tuned and all(_path(grid) for (other, _), grid in field.grids.items() if other == entry)
+        variant
+        for variant in field.variants
+        if variant.tuned and all(_path(grid) for (other, _), grid in field.grids.items() if other == variant)
     ]
 
 
 def _path(grid: Grid) -> dict[float, Candidate]:
     """The values of the first parameter, rising; with several parameters, the best of the others at each."""
-    found: dict[float, Candidate] = {}
+    best: dict[float, Candidate] = {}
     for candidate in grid.candidates:
         value = candidate.value[0] if candidate.value else None
         if candidate.published or not isinstance(value, (int, float)) or isinstance(value, bool):
             continue
-        if value not in found or _errors(candidate).mean() < _errors(found[value]).mean():
-            found[float(value)] = candidate
-    return dict(sorted(found.items()))
+        if value not in best or _errors(candidate).mean() < _errors(best[value]).mean():
+            best[float(value)] = candidate
+    return dict(sorted(best.items()))
 
 
 def _errors(candidate: Candidate) -> Vector:
     """In per cent, a number a seed."""
-    return 100 * np.array([error(record) for record in candidate.runs.values()])
+    return 100 * np.array([error(result) for result in candidate.runs.values()])
 
 
 def _published(grids: Iterable[Grid]) -> tuple[float | None, float] | None:
@@ -121,28 +121,23 @@ def _line(
     panel.margins(y=0.12)
 
 
-def _level(panel: "Axes", field: Field, entry: Entry, colours: Palette, mean: float) -> None:
-    style = look(field, entry, colours)
+def _level(panel: "Axes", field: Field, variant: Variant, colours: Palette, mean: float) -> None:
+    style = look(field, variant, colours)
     panel.axhline(100 * mean, color=style["color"], linestyle=style["linestyle"], linewidth=1.4)
 
 
-def _legend(figure: "Figure", field: Field, lines: list[Entry], colours: Palette, more: list[Any]) -> None:
+def _legend(figure: "Figure", field: Field, lines: list[Variant], colours: Palette, more: list[Any]) -> None:
     handles = []
-    for entry in lines:
-        style = look(field, entry, colours)
-        handles.append(key(f"{field.names[entry]}, untuned", **{**style, "marker": None}, linewidth=1.4))
+    for variant in lines:
+        style = look(field, variant, colours)
+        handles.append(key(f"{field.names[variant]}, untuned", **{**style, "marker": None}, linewidth=1.4))
     legend(figure, [*handles, key("published setting", color=QUIET.light, linestyle=":", **RING), *more])
 
 
-def _ink(entry: Entry, colours: Palette) -> str:
-    colour = colours[entry.algorithm]
-    return INK.light if colour is GREY else colour.light
+def _plain(field: Field, variant: Variant) -> str:
+    return field.names[variant].removesuffix(" tuned")
 
 
-def _plain(field: Field, entry: Entry) -> str:
-    return field.names[entry].removesuffix(" tuned")
-
-
-def _axis(entry: Entry) -> str:
-    first, *others = entry.tuned.split(",")
+def _axis(variant: Variant) -> str:
+    first, *others = variant.tuned.split(",")
     return f"{first} (with the best {', '.join(others)})" if others else first

@@ -1,13 +1,13 @@
-"""Records made by hand: what the tests of the summary and of the report begin from."""
+"""Results made by hand: what the tests of the summary and of the report begin from."""
 
 from typing import Any
 
-from gaptron.experiments.record import FAILED, GRID, OK, PUBLISHED, Record
+from gaptron.experiments.task import FAILED, GRID, OK, PUBLISHED, Result
 
 CURVE = (10, 20, 50, 100, 200, 500, 1000)
 
 
-def record(algorithm: str, stream: str = "s", seed: int = 0, rate: float = 0.1, **changes: Any) -> Record:
+def result(algorithm: str, stream: str = "s", seed: int = 0, rate: float = 0.1, **changes: Any) -> Result:
     """A run of 1000 rounds that errs at a rate; its expected mistakes are half a mistake more."""
     mistakes = round(1000 * rate)
     said = {
@@ -33,24 +33,24 @@ def record(algorithm: str, stream: str = "s", seed: int = 0, rate: float = 0.1, 
         },
         "seconds": 0.002,
     }
-    return Record(**{**said, **changes})
+    return Result(**{**said, **changes})
 
 
-def grid(algorithm: str, value: float, parameter: str = "gamma", **changes: Any) -> Record:
+def grid(algorithm: str, value: float, parameter: str = "gamma", **changes: Any) -> Result:
     """A run of a grid."""
-    return record(algorithm, role=GRID, tuned=parameter, settings={parameter: value}, **changes)
+    return result(algorithm, role=GRID, tuned=parameter, settings={parameter: value}, **changes)
 
 
-def failure(algorithm: str, **changes: Any) -> Record:
+def failure(algorithm: str, **changes: Any) -> Result:
     """A run that failed: no results."""
     nothing = dict.fromkeys(("mistakes", "expected_mistakes", "top_mistakes", "curve", "seconds"))
     error = {"type": "MemoryError", "message": "no room for W", "traceback": "Traceback"}
-    return record(algorithm, status=FAILED, error=error, **nothing, **changes)
+    return result(algorithm, status=FAILED, error=error, **nothing, **changes)
 
 
 def many(
     streams: list[str], algorithms: list[str], seeds: int, tuned: tuple[str, ...] = (), **rest: Any
-) -> list[Record]:
+) -> list[Result]:
     """Everybody everywhere, each a little worse than the one before; bandit feedback unless the rest says otherwise."""
     found = []
     for s, stream in enumerate(streams):
@@ -60,7 +60,7 @@ def many(
                 bound = {"value": 1000 * rate * (3 if a % 2 else 30), "theorem": "Theorem 1", "regret": 1.0}
                 place = {"stream": stream, "seed": seed, **rest}
                 kept = {"role": PUBLISHED, "bound": bound, "used": {"gamma": 0.03}}
-                found.append(record(name, rate=rate, **place, **kept))
+                found.append(result(name, rate=rate, **place, **kept))
                 if name in tuned:
                     found += [grid(name, g, rate=rate * (0.9 + 3 * abs(g - 0.1)), **place) for g in (0.01, 0.1, 0.5)]
     return found

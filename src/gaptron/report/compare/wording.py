@@ -21,15 +21,15 @@ def points(difference: Interval | None, sign: bool = True) -> str:
     return mean if difference.half is None else f"{mean} ± {100 * difference.half:.2f}"
 
 
-def span(found: Interval) -> str:
+def span(rate: Interval) -> str:
     """An error rate with its interval."""
-    return percent(found.mean) if found.half is None else f"{percent(found.mean)} ± {100 * found.half:.2f}"
+    return percent(rate.mean) if rate.half is None else f"{percent(rate.mean)} ± {100 * rate.half:.2f}"
 
 
-def slope(found: Slope) -> str:
+def slope(exponent: Slope) -> str:
     """An exponent with its standard error; never -0.00."""
-    value = f"{round(found.value, 2) + 0.0:.2f}"
-    return value if found.error is None else f"{value} ± {found.error:.2f}"
+    value = f"{round(exponent.value, 2) + 0.0:.2f}"
+    return value if exponent.error is None else f"{value} ± {exponent.error:.2f}"
 
 
 def several(n: int, noun: str) -> str:
@@ -40,7 +40,7 @@ def several(n: int, noun: str) -> str:
 def headline(field: Field) -> str:
     """Who wins, by how much and how sure, in a sentence or three."""
     first, *rest = field.ranking
-    name, total = field.names[first.entry], len(field.arenas)
+    name, total = field.names[first.variant], len(field.arenas)
     if not rest:
         return f"{name} alone was played: error {percent(first.error)}%."
     error, everywhere = f"{percent(first.error)}%", " over all streams" if total > 1 else ""
@@ -49,18 +49,18 @@ def headline(field: Field) -> str:
         lead = f"{name} makes the fewest mistakes {where}, with an error of {error}{everywhere}"
     else:
         lead = f"{name} has the least error{everywhere}, {error}, though it is first on none of them"
-    rival = next((standing for standing in rest if standing.entry.algorithm != first.entry.algorithm), rest[0])
-    said = f"{lead}; the next, {_gap(field, rival)}"
-    if first.entry.tuned:
-        said += f" The setting of {name} was chosen in hindsight, stream by stream, which flatters it."
-        best = next((standing for standing in rest if not standing.entry.tuned), None)
+    rival = next((standing for standing in rest if standing.variant.algorithm != first.variant.algorithm), rest[0])
+    text = f"{lead}; the next, {_gap(field, rival)}"
+    if first.variant.tuned:
+        text += f" The setting of {name} was chosen in hindsight, stream by stream, which flatters it."
+        best = next((standing for standing in rest if not standing.variant.tuned), None)
         if best is not None and best is not rival:
-            said += f" The best that chose nothing in hindsight, {_gap(field, best)}"
-    return said
+            text += f" The best that chose nothing in hindsight, {_gap(field, best)}"
+    return text
 
 
 def _gap(field: Field, other: Standing) -> str:
-    name, gap = field.names[other.entry], other.behind
+    name, gap = field.names[other.variant], other.behind
     if gap is None:
         return f"{name}, shares no run with it."
     text = f"{name}, is {points(gap, sign=False)} points behind"

@@ -1,4 +1,4 @@
-"""The shelf: prepared streams laid out as files that every process maps into its memory and none copies."""
+"""A cache of prepared streams: files that every process maps into its memory and none copies."""
 
 import hashlib
 import os
@@ -14,12 +14,13 @@ from scipy import sparse
 
 from gaptron.streams import Stream
 from gaptron.streams.rows import Rows, csr
+from gaptron.types import Size
 
 Arrays = Mapping[str, NDArray[Any]]
 """y, and X or the parts of its CSR form: values, indices, ends."""
 
 
-class Shelved(NamedTuple):
+class CachedStream(NamedTuple):
     """What is known of a stream without looking at its rounds, and the folder where they are."""
 
     name: str
@@ -32,14 +33,19 @@ class Shelved(NamedTuple):
     norm: float
     place: str
 
+    @property
+    def size(self) -> Size:
+        """What the cost of a round depends on."""
+        return Size(self.n_classes, self.n_features, self.nonzeros, self.n_rounds)
+
     def arrays(self) -> Arrays:
         """The rounds, as maps of the files."""
-        # Copy on write, and nobody writes: arrays that refuse to be written are another type to the compiler.
+        # Copy on write, though nothing is written: to the compiler, read-only arrays are another type.
         return {path.stem: np.load(path, mmap_mode="c") for path in sorted(Path(self.place).glob("*.npy"))}
 
 
-def describe(stream: Stream, folder: Path) -> tuple[Shelved, Arrays]:
-    """What a shelf in this folder would say of a stream, and the arrays it would hold."""
+def describe(stream: Stream, folder: Path) -> tuple[CachedStream, Arrays]:
+    """What the cache in this folder would say of a stream, and the arrays it would hold."""
     arrays = _parts(stream)
     digest = hashlib.sha256(f"{stream.n_classes} {stream.n_features}".encode())
     for name, array in sorted(arrays.items()):
@@ -47,7 +53,7 @@ def describe(stream: Stream, folder: Path) -> tuple[Shelved, Arrays]:
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     data = digest.hexdigest()
     nonzeros = float(len(arrays["values"]) / stream.n_rounds if "values" in arrays else stream.n_features)
-    return Shelved(
+    return CachedStream(
         stream.name,
         data,
         stream.prepared,
@@ -60,21 +66,25 @@ def describe(stream: Stream, folder: Path) -> tuple[Shelved, Arrays]:
     ), arrays
 
 
-def shelve(stream: Stream, folder: Path) -> Shelved:
-    """Lay a stream out, unless it lies there already."""
-    shelved, arrays = describe(stream, folder)
-    place = Path(shelved.place)
+def cache_stream(stream: Stream, folder: Path) -> CachedStream:
+    """Write a stream to the cache, unless it is there already. OSError: the disk is full, or not ours to write to."""
+    cached, arrays = describe(stream, folder)
+    place = Path(cached.place)
     if not place.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         # Under another name until all is written: a folder with the right name is complete.
         work = tempfile.mkdtemp(dir=folder)
-        for name, array in arrays.items():
-            np.save(os.path.join(work, f"{name}.npy"), array)
+        try:
+            for name, array in arrays.items():
+                np.save(os.path.join(work, f"{name}.npy"), array)
+        except OSError:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
         try:
             os.replace(work, place)
-        except OSError:  # somebody else was quicker
+        except OSError:  # another process was quicker
             shutil.rmtree(work)
-    return shelved
+    return cached
 
 
 def rows(arrays: Arrays, n_features: int) -> Rows:

@@ -1,0 +1,33 @@
+"""The command that repeats one run of a comparison by itself."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from gaptron.experiments.task import Task
+
+FLAGS = {"unit_norm": "--unit-norm", "constant": "--constant", "log1p": "--log1p", "standardize": "--standardize"}
+OPTIONS = {"format": "--format", "label": "--label", "n_features": "--features", "limit": "--limit"}
+
+
+def play_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, Any], task: Task) -> str:
+    """`gaptron play` with every option that fixes the result: reading, preparing, order, settings and draws."""
+    options = {**reading, **preparing}
+    words = ["gaptron", "play", data, "--algorithm", task.algorithm, "--feedback", task.feedback, "--loss", task.loss]
+    for name, value in options.items():
+        if name in OPTIONS and value is not None:
+            words += [OPTIONS[name], str(value)]
+        elif name in FLAGS and value:
+            words.append(FLAGS[name])
+    if options.get("classes"):
+        words.append("--classes=" + ",".join(map(str, options["classes"])))  # with =: a class may begin with -
+    settings = {"radius": task.radius, **task.settings}
+    if settings["radius"] is not None:
+        words += ["--radius", repr(settings["radius"])]
+    for name, value in settings.items():
+        if name != "radius":
+            words += ["--set", f"{name}={value}"]
+    if task.shuffle:
+        words += ["--shuffle", str(task.seed)]
+    words += ["--seed", str(task.seed)]
+    return shlex.join(words if task.bound else [*words, "--no-bound"])

@@ -1,0 +1,45 @@
+"""The version in a key changes with every source that a run uses."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import gaptron
+from gaptron.experiments.task import processor, sources
+
+PACKAGE = Path(gaptron.__file__).parent
+IMPORTED = """
+import sys
+import gaptron.experiments.run
+from gaptron.algorithms import NAMES, load
+for name in NAMES:
+    load(name)
+print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("gaptron") and m.__file__), sep="\\n")
+"""
+
+
+def python(code: str, root: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    return done.stdout.strip()
+
+
+def test_whatever_a_run_imports_counts():
+    imported = {Path(line) for line in python(IMPORTED, PACKAGE.parent).splitlines()}
+    assert imported <= set(sources()) and PACKAGE / "seeds.py" in imported
+
+
+def test_another_constant_of_the_draws_is_another_version_and_another_colour_is_not(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "gaptron", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import sys; sys.path.insert(0, '.'); from gaptron.experiments.task import version; print(version())"
+    before = python(code, tmp_path)
+    colours, seeds = tmp_path / "gaptron" / "report" / "colours.py", tmp_path / "gaptron" / "seeds.py"
+    colours.write_text(colours.read_text() + "# another\n")
+    assert python(code, tmp_path) == before
+    text = seeds.read_text()
+    seeds.write_text(text.replace("0x6761_7074", "0x6761_7075"))
+    assert seeds.read_text() != text and python(code, tmp_path) != before
+
+
+def test_the_processor_has_a_name():
+    assert processor().strip()
