@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from gaptron.types import Row, SparseRow
 
@@ -120,7 +119,8 @@ def rows_from(tree: Any, count: int, sparse: bool, n_features: int) -> list[Row]
         raise ValueError(f"pending.rows holds a column outside 0..{n_features - 1}")
     if not sparse:
         check_room(count, n_features, tree)
-        table = sp.csr_matrix((values, indices, indptr), shape=(count, n_features)).toarray()
+        table = np.zeros((count, n_features))
+        table[np.repeat(np.arange(count), np.diff(indptr)), indices] = values
         return [row.copy() for row in table]
     kind = np.int32 if n_features <= np.iinfo(np.int32).max else np.int64
     rows: list[Row] = []

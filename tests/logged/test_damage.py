@@ -45,6 +45,7 @@ from gaptron.errors import StreamError
 from gaptron.logged import DecisionLog
 from tests.logged.test_damage import SOURCE, learner
 
+learner().decide(SOURCE.row(0))  # compiled, and in the cache, while there is room
 path, mine, refused = sys.argv[1], learner(), 0
 log, written = DecisionLog(path), 0
 def limit(size):
