@@ -86,8 +86,9 @@ class Core:
             settings = self.file.recommend(problem, **self.given)
         check_memory(problem)
         state = self.file.init(settings, problem, sparse)
+        self._make_room(settings, problem, sparse)
+        # The state last: whoever is interrupted before it begins anew.
         self.problem, self.settings, self.sparse, self.state = problem, settings, sparse, state
-        self._make_room()
 
     def enlarge(self, problem: Problem, places: Integers, room: int, *, labels: bool) -> None:
         """Make room for more labels or features; `places`: where each old one stands among the `room` new ones."""
@@ -99,17 +100,15 @@ class Core:
             check_memory(problem)
             state = self.file.init(settings, problem, self.sparse)
             growth.grow(self.file, settings, self.state, state, places, room, labels=labels, sparse=self.sparse)
+            self._make_room(settings, problem, self.sparse)
         self.problem, self.state, self.settings = problem, state, settings if settled else None
-        if state is not None:
-            self._make_room()
 
-    def _make_room(self) -> None:
-        self.round = self._new_round()
-        self.scratch = self.file.scratch(self.settings, self.problem, self.sparse)
+    def _make_room(self, settings: Any, problem: Problem, sparse: bool) -> None:
+        self.round = self._new_round(problem.n_classes)
+        self.scratch = self.file.scratch(settings, problem, sparse)
         self.fresh = 0
 
-    def _new_round(self) -> Round:
-        K = self.problem.n_classes
+    def _new_round(self, K: int) -> Round:
         heard = K if self.file.CARD.advice else 0
         return Round(np.zeros(K), np.zeros(K), np.zeros(len(self.file.NOTES)), np.zeros(heard))
 
@@ -208,7 +207,7 @@ class Core:
         state, problem = self.state, self.problem._replace(n_features=width)
         if state is None:
             state = self.file.init(self.settings, problem, False)
-        loop, rd, work = compiled_loop(), self._new_round(), self.file.scratch(self.settings, problem, self.sparse)
+        loop, rd, work = compiled_loop(), self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
         step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
         for start in range(0, T, step):
             part = slice(start, min(start + step, T))
@@ -245,7 +244,7 @@ class Core:
             self.state = snapshot.fill(fresh, tree["state"], "state")
             if isinstance(self.file, HasCheck):
                 self.file.check_state(self.settings, problem, self.state)
-            self._make_room()
+            self._make_room(self.settings, problem, self.sparse)
         self.rng.bit_generator.state = tree["generator"]
         self.count = snapshot.fill(self.count, tree["count"], "count")
         if self.learned > self.decided:
