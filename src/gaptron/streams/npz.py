@@ -1,5 +1,6 @@
 """NumPy's .npz: arrays X and y; or, for sparse rows, the parts scipy saves (data, indices, indptr, shape) and y."""
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,8 @@ def read(source: Source) -> Iterator[Block]:
     """All rounds of the source in one block."""
     with source.seekable() as place:
         try:
-            with np.load(place) as arrays:
+            # NumPy leaves a file open that it cannot read, so it is given one that is closed here.
+            with place if isinstance(place, io.BytesIO) else open(place, "rb") as file, np.load(file) as arrays:
                 kept = {name: arrays[name] for name in ("X", "y", "format", *_PARTS) if name in arrays}
         except Exception as error:  # a damaged file makes NumPy and zipfile raise nearly everything
             raise StreamError(source.name, f"cannot be read as .npz ({error or type(error).__name__})") from None

@@ -6,9 +6,10 @@ that the row they stand in can be refused by its own name.
 
 import re
 
-_PLAIN = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_NOT_FINITE = r"[+-]?(?:nan|inf|infinity)"
-_NUMBER = re.compile(rf"\s*(?:{_PLAIN}|{_NOT_FINITE})\s*", re.ASCII | re.IGNORECASE)
+# Possessive (*+, ++), so that a long text that is no number after all is not tried in every way.
+_PLAIN = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]++)?"
+_NOT_FINITE = r"[+-]?(?:nan|infinity|inf)"
+_NUMBER = re.compile(rf"\s*+(?:{_PLAIN}|{_NOT_FINITE})\s*+", re.ASCII | re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _WHOLE_AS_FLOAT = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _EXACT = 2.0**53  # past this, floats skip whole numbers
