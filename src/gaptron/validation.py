@@ -27,6 +27,9 @@ Table: TypeAlias = "NDArray[Any] | sp.csr_array[Any, tuple[int, int]]"
 SMALLEST_NORM, LARGEST_NORM = 1e-100, 1e100
 """Where every algorithm, certificate and bound is right: past these, products of squared norms leave float64."""
 
+_PIECE = 1 << 16
+_DOUBLE = np.dtype(np.float64)
+
 
 class MeasuredRows(NamedTuple):
     """Rows of finite numbers, and the norm of each, whatever its size."""
@@ -137,7 +140,7 @@ def as_table(X: Any) -> Table:
 def _as_floats(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Float32 and float64 as they are, other numbers as float64."""
     kind = values.dtype
-    if kind == np.float64 or kind == np.float32:
+    if kind in (_DOUBLE, np.float32):
         return values
     if kind.kind == "c":
         raise InputError(f"{name} holds complex numbers")
@@ -167,21 +170,19 @@ def _sparse_table(X: Any) -> CSR:
     entries = int(starts[-1])
     if entries > min(len(places), len(values)):
         raise InputError("X's row pointers do not fit its entries: the matrix is damaged")
-    places, values = places[:entries], _as_floats(values[:entries], "X")
-    if entries and (places.min() < 0 or places.max() >= width):
+    # A new object over the same memory: SciPy sets its flag for sorted rows once and believes it for ever.
+    table = csr(_as_floats(values[:entries], "X"), places[:entries], starts, width)
+    if table.has_canonical_format:
+        filled = np.flatnonzero(np.diff(table.indptr))  # the smallest index of a row is its first, the largest its last
+        lowest, highest = table.indices[table.indptr[filled]], table.indices[table.indptr[filled + 1] - 1]
+    else:
+        lowest = highest = table.indices
+    if entries and (lowest.min() < 0 or highest.max() >= width):
         raise InputError(f"X holds a column index outside 0..{width - 1}: the matrix is damaged")
-    if not _goes_up(places, starts):  # SciPy's own flag may be stale: it is set once and believed for ever
-        copy = csr(values.copy(), places.copy(), starts.copy(), width)
-        copy.has_sorted_indices = copy.has_canonical_format = False
-        copy.sum_duplicates()
-        return copy
-    return csr(values, places, starts, width)
-
-
-def _goes_up(places: NDArray[Any], starts: NDArray[Any]) -> bool:
-    """Do the column indices go up within every row?"""
-    falls = np.flatnonzero(places[1:] <= places[:-1]) + 1
-    return bool((starts[np.searchsorted(starts, falls)] == falls).all())  # only where a new row begins
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    return table
 
 
 def csr(values: Any, indices: Any, ends: Any, width: int) -> CSR:
@@ -223,8 +224,12 @@ def _squares(X: Table) -> Vector:
     """‖x‖² of every row, in memory that does not depend on how wide the rows are."""
     if sp.issparse(X):
         return _by_row(np.add, csr(np.square(X.data, dtype=np.float64), X.indices, X.indptr, X.shape[1]))
-    squares: Vector = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return squares
+    if X.dtype == np.float64:
+        squares: Vector = np.vecdot(X, X)
+        return squares
+    step = max(1, _PIECE // max(1, X.shape[1]))  # in float64, a piece at a time that stays in the processor's cache
+    pieces = (X[at : at + step].astype(np.float64) for at in range(0, len(X), step))
+    return np.concatenate([np.zeros(0), *(np.vecdot(piece, piece) for piece in pieces)])
 
 
 def _by_row(reduce: np.ufunc, X: CSR) -> Vector:
@@ -238,6 +243,8 @@ def _by_row(reduce: np.ufunc, X: CSR) -> Vector:
 
 def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
     """One row of its own (a copy, for a decision may outlive the caller's array) and its width."""
+    if type(x) is np.ndarray and x.dtype is _DOUBLE and x.ndim == 1:  # nothing to find out, and live rounds are short
+        return x.copy(), len(x)
     if not isinstance(x, np.ndarray) and sp.issparse(x):
         x = cast(Any, x)
         table = _sparse_table(x if x.ndim == 2 else x.reshape(1, -1))

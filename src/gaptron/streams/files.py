@@ -1,4 +1,4 @@
-"""Files become streams: the format is told by the extension, the reading done beside this file."""
+"""Files become streams: the extension says the format, and each format has a reader beside this file."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -58,7 +58,7 @@ def open_stream(
         source: a path (.svm .csv .tsv .parquet .npz .vw; .gz .bz2 .xz are unpacked), "-" for standard input, or the
             name of a stream made here: "synsep", "synsep:rounds=1000,seed=3" (a file of that name is "./synsep");
             or "openml:NAME", "openml:NAME@VERSION"; or a name in the data directory GAPTRON_DATA.
-        format: where the extension does not tell; on standard input the default is svmlight.
+        format: where the extension does not say it; on standard input the default is svmlight.
         label: the label column of a table, by name or number from 0; by default y, label, class, target, or the last.
         classes: the labels in code order; by default the sorted labels found.
         n_features: the width; by default that of the widest row, and 2¹⁸ for vw.
@@ -67,7 +67,7 @@ def open_stream(
         index_base: what svmlight features count from: 0, 1, or "auto": 0 if an index 0 occurs in what is read first
             (the whole file; in chunks that need no pass before, the first chunk), else 1. Give it whenever several
             files belong together; `index_base` of the stream says what was used.
-        header: is the first line of a CSV or TSV file a header? By default it is told by the lines below it.
+        header: is the first line of a CSV or TSV file a header? By default the lines below it show that.
 
     Raises:
         StreamError: names the file and, where there are lines, the line.
@@ -114,8 +114,8 @@ def _format(source: Source, asked: str | None) -> str:
         hint = f"; a data set of the data directory needs {DIRECTORY} set to its folder" if bare else ""
         raise StreamError(source.name, f"there is no such file, and the streams made here are {', '.join(NAMED)}{hint}")
     extension, packed = source.suffixes
-    told = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
-    name = asked or ("svmlight" if source.piped else told)
+    by_extension = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
+    name = asked or ("svmlight" if source.piped else by_extension)
     if name not in FORMATS:
         raise StreamError(source.name, f"unknown format: say format= one of {', '.join(FORMATS)}")
     if packed and FORMATS[name].binary:
