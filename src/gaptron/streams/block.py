@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
-from gaptron.streams.labels import Label, codes_of, is_fraction
+from gaptron.streams.labels import Codes, Label, is_fraction
 from gaptron.streams.numbers import shown
 from gaptron.streams.rows import Rows, csr, row_of
 from gaptron.types import Integers
@@ -39,15 +39,15 @@ def blame_row(source: str, first: int = 0) -> Blame:
     return lambda row, problem: StreamError(source, f"row {first + row + 1}: {problem}")
 
 
-def labels_of(block: Block, classes: Sequence[Label]) -> Integers:
+def labels_of(block: Block, codes: Codes) -> Integers:
     """The rounds' labels as codes."""
-    table = np.array(codes_of(block.names, classes, block.text), dtype=np.int64)
+    table = np.array(codes.of(block.names), dtype=np.int64)
     y: Integers = table[block.marks]
     unknown = np.flatnonzero(y < 0)
     if unknown.size:
         row = int(unknown[0])
         label = _as_shown(block.names[block.marks[row]], block.text)
-        raise block.blame(row, f"label {label} is not among the classes {_list(classes, block.text)}")
+        raise block.blame(row, f"label {label} is not among the classes {_list(codes.classes, block.text)}")
     return y
 
 
@@ -90,8 +90,9 @@ def check_labels(block: Block, listed: bool) -> None:
 
 
 def _list(classes: Sequence[Label], text: bool) -> str:
-    names = [_as_shown(label, text) for label in classes]
-    return ", ".join(names if len(names) <= 6 else [*names[:5], "...", names[-1]])
+    few = classes if len(classes) <= 6 else [*classes[:5], classes[-1]]
+    names = [_as_shown(label, text) for label in few]
+    return ", ".join(names if len(classes) <= 6 else [*names[:5], "...", names[-1]])
 
 
 def _as_shown(label: Label, text: bool) -> str:

@@ -19,6 +19,7 @@ from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.table import Column, label_column
 
 SAMPLE = 100  # lines below the first that help to tell what it is
+FEW = 500  # bytes a column: for fewer, setting Arrow up takes longer than reading every cell
 _QUOTED_CELL = re.compile(r'\s*"')
 
 
@@ -74,7 +75,8 @@ def _blocks(text: Text, layout: Layout) -> Iterator[Block]:
     if layout.header >= text.first:
         text = _after(text, layout.header)
     if next(text.rounds(), None) is not None:
-        yield _quick(text, layout)
+        few = len(text.data) < FEW * len(layout.names)
+        yield _careful(text, layout) if few else _quick(text, layout)
 
 
 def _layout(

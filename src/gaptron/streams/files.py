@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from gaptron.errors import InputError, StreamError
 from gaptron.streams import csv_text, npz, openml, parquet, svmlight, vw
 from gaptron.streams.block import Block, check_labels, measure
 from gaptron.streams.directory import DIRECTORY, find
-from gaptron.streams.labels import Label, given
+from gaptron.streams.labels import Codes, Label, given
 from gaptron.streams.named import NAMED, make
 from gaptron.streams.source import Source
 from gaptron.streams.stream import Chunks, Stream, relabelled, settle, settled
@@ -169,20 +170,21 @@ def _chunks(
     labels, columns = classes, width
 
     def parts() -> Iterator[Stream]:
-        empty = True
+        codes: Codes | None = None
         for block in read(base):
-            yield Stream(**settled(block, labels, columns, source.name))
-            empty = False
-        if empty:
+            codes = codes or Codes(labels, block.text)
+            yield Stream(**settled(block, labels, columns, source.name, codes))
+        if codes is None:
             raise _empty(source)
 
     return Chunks(classes, width, source.name, parts, scan.n_rounds, relabelled(classes), notes, scan.columns, base)
 
 
-class Scan(NamedTuple):
+@dataclass
+class Scan:
     """What one pass over a file finds out, in bounded memory."""
 
-    labels: frozenset[Label] = frozenset()
+    labels: set[Label] = field(default_factory=set)
     text: bool = False
     widest: int = 0
     n_rounds: int | None = None
@@ -192,21 +194,18 @@ class Scan(NamedTuple):
 
 
 def _scan(source: Source, blocks: Iterator[Block], listed: bool) -> Scan:
-    scan = Scan(n_rounds=0)
+    scan, n_rounds = Scan(), 0
     for block in blocks:
         measure(block)
         check_labels(block, listed)
-        scan = Scan(
-            scan.labels.union(block.names),
-            block.text,
-            max(scan.widest, block.X.shape[1]),
-            (scan.n_rounds or 0) + block.X.shape[0],
-            block.columns,
-            block.notes,
-            scan.index_0 or (sparse.issparse(block.X) and bool((block.X.indices == 0).any())),
-        )
-    if not scan.n_rounds:
+        scan.labels.update(block.names)
+        scan.text, scan.columns, scan.notes = block.text, block.columns, block.notes
+        scan.widest = max(scan.widest, block.X.shape[1])
+        scan.index_0 = scan.index_0 or (sparse.issparse(block.X) and bool((block.X.indices == 0).any()))
+        n_rounds += block.X.shape[0]
+    if not n_rounds:
         raise _empty(source)
+    scan.n_rounds = n_rounds
     return scan
 
 

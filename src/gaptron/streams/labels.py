@@ -52,20 +52,24 @@ def discover(labels: Iterable[Label], text: bool) -> tuple[Label, ...]:
         return tuple(sorted(classes, key=lambda label: (type(label).__name__, str(label))))
 
 
-def codes_of(names: Sequence[Label], classes: Sequence[Label], text: bool) -> list[int]:
-    """The code of each name among the classes, -1 for a name that is none of them.
+class Codes:
+    """The codes of labels, looked up in tables that are made once for all rounds of a source."""
 
-    A label of a text is compared with classes that are all numbers as a number, with others as it is written.
-    """
-    table = {label: code for code, label in enumerate(classes)}
-    if not text:
-        return [table.get(name, -1) for name in names]
-    if all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in classes):
-        return [table.get(_number(name), -1) for name in names]
-    table = {str(label): code for code, label in enumerate(classes)}
-    if len(table) < len(classes):
-        raise InputError("two of the classes are written alike, and a text file cannot tell them apart")
-    return [table.get(name, -1) for name in names]
+    def __init__(self, classes: Sequence[Label], text: bool) -> None:
+        self.classes = classes
+        numbers = all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in classes)
+        self._as_number = text and numbers
+        spelled = text and not numbers
+        self._table = {str(label) if spelled else label: code for code, label in enumerate(classes)}
+        if len(self._table) < len(classes):
+            raise InputError("two of the classes are written alike, and a text file cannot tell them apart")
+
+    def of(self, names: Sequence[Label]) -> list[int]:
+        """The code of each name, -1 for a name that is no class.
+
+        A label of a text is compared with classes that are all numbers as a number, with others as it is written.
+        """
+        return [self._table.get(_number(name) if self._as_number else name, -1) for name in names]
 
 
 def _number(text: str) -> float | int | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gaptron.errors import InputError, StreamError
 from gaptron.streams.block import Block, check_labels, labels_of, measure, rows_of
-from gaptron.streams.labels import Label, discover, distinct, given
+from gaptron.streams.labels import Codes, Label, discover, distinct, given
 from gaptron.streams.rows import Rows, tidy_rows
 from gaptron.types import Integers, Vector
 from gaptron.validation import CheckedRows, MeasuredRows, within_range
@@ -123,14 +123,16 @@ def settle(
     return classes, width or widest
 
 
-def settled(block: Block, classes: tuple[Label, ...] | None, width: int | None, name: str) -> dict[str, Any]:
-    """The fields of a `Stream` that is one block."""
+def settled(
+    block: Block, classes: tuple[Label, ...] | None, width: int | None, name: str, codes: Codes | None = None
+) -> dict[str, Any]:
+    """The fields of a `Stream` that is one block. `codes`: those of the classes, where they are at hand."""
     rows = measure(block)
     check_labels(block, listed=classes is not None)
     classes, width = settle(block.names, block.text, block.X.shape[1], classes, width, name)
     return {
         "rows": rows._replace(X=rows_of(block, width)),
-        "y": labels_of(block, classes),
+        "y": labels_of(block, codes or Codes(classes, block.text)),
         "classes": classes,
         "name": name,
         "prepared": relabelled(classes),
