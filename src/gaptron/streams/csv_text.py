@@ -139,7 +139,7 @@ def _quick(text: Text, layout: Layout) -> Block:
     kinds = {column: pa.string() if at == layout.label else pa.float64() for at, column in enumerate(columns)}
     try:
         table = arrow.read_csv(
-            io.BytesIO(text.data),
+            pa.BufferReader(text.data),  # not a Python file, which Arrow would read from threads of its own
             read_options=arrow.ReadOptions(column_names=columns),
             parse_options=arrow.ParseOptions(delimiter=layout.delimiter),
             convert_options=arrow.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
