@@ -1,4 +1,6 @@
-"""The door: a caller's X and y become rows and codes."""
+"""A caller's X and y become rows and codes, or one clear error."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,7 +8,20 @@ import scipy.sparse as sp
 
 from gaptron.errors import InputError
 from gaptron.types import Sparse, SparseRow
-from gaptron.validation import Classes, as_row, as_rows, block, n_rows, row_like, to_dense
+from gaptron.validation import (
+    LARGEST_NORM,
+    SMALLEST_NORM,
+    Classes,
+    as_row,
+    as_rows,
+    block,
+    checked,
+    checked_row,
+    n_rows,
+    norms,
+    row_like,
+    to_dense,
+)
 
 X = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [4.0, 5.0, 6.0]])
 
@@ -101,3 +116,163 @@ def test_a_missing_label_is_called_missing(label):
 def test_long_class_lists_are_shown_in_part():
     with pytest.raises(InputError, match=r"one of the 20 classes \(0, 1, 2, 3, 4, \.\.\.\)"):
         Classes(range(20)).code(99)
+
+
+# --- rows: kinds of numbers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bad,problem",
+    [
+        (np.array([["1", "2"]]), "X holds <U1, not numbers"),
+        (np.array([[1, "2"]], dtype=object), "X holds texts, not numbers"),
+        (np.array([[1, "1_0"]], dtype=object), "X holds texts, not numbers"),
+        (np.array([[1, None]], dtype=object), "row 0 of X holds NaN or infinity"),
+        (np.array([[1, {}]], dtype=object), "X holds what is not a number"),
+        (np.array([["2020-01-01"]], dtype="M8[D]"), r"X holds datetime64\[D\], not numbers"),
+        (np.array([[10**400]], dtype=object), "X holds what is not a number"),
+        (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "masked"),
+        (np.array([[1.0, np.nan]]), "row 0 of X holds NaN or infinity"),
+        (np.array([[1.0], [-np.inf]]), "row 1 of X holds NaN or infinity"),
+        (sp.csr_array(np.array([[1.0], [np.nan]])), "row 1 of X holds NaN or infinity"),
+        (np.array([[np.longdouble("1e400")]]), "row 0 of X holds NaN or infinity"),
+        (np.zeros(3), "two dimensions"),
+    ],
+)
+def test_what_is_not_a_finite_number_is_refused(bad, problem):
+    with pytest.raises(InputError, match=problem):
+        checked(bad)
+
+
+@pytest.mark.parametrize("bad", [["1", "2"], [1, "2"], ["1_0"], [1 + 1j], [None], "12", [[1], [2]], {"a": 1}])
+def test_one_row_follows_the_same_rules(bad):
+    with pytest.raises(InputError):
+        checked_row(bad)
+
+
+def test_a_stale_flag_of_scipy_is_not_believed():
+    for indices in ([2, 0], [1, 1]):
+        S = sp.csr_matrix((np.array([3.0, 1.0]), np.array(indices), np.array([0, 2])), shape=(1, 3))
+        expected = S.toarray()
+        S.has_sorted_indices = S.has_canonical_format = True
+        before = S.indices.copy(), S.data.copy()
+        rows, width = as_rows(S)
+        assert (np.diff(rows.indices) > 0).all()
+        np.testing.assert_array_equal(to_dense(rows, width), expected)
+        np.testing.assert_array_equal(S.indices, before[0])
+        np.testing.assert_array_equal(S.data, before[1])
+
+
+def test_rows_in_order_are_taken_as_such_whatever_lies_between_them():
+    S = sp.csr_array((np.ones(4), np.array([1, 2, 0, 2]), np.array([0, 0, 2, 2, 4, 4])), shape=(5, 3))
+    rows, _ = as_rows(S)
+    assert np.shares_memory(rows.values, S.data)
+
+
+@pytest.mark.parametrize("make", [sp.csc_matrix, sp.csr_matrix])
+def test_a_damaged_matrix_is_refused_before_anything_follows_its_indices(make):
+    S = make(np.eye(3))
+    S.indices = np.array([0, 10**6, 2], dtype=np.int32)
+    with pytest.raises(InputError, match="damaged"):
+        checked(S)
+
+
+# --- rows: norms ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("size", [5e-324, 1e-200, 1e-100, 1.0, 1e100, 1e200, 1e308])
+def test_norms_are_right_at_any_size(form, size):
+    X = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 1.0]]) / 4 * size
+    expected = [math.hypot(*x) for x in X.tolist()]
+    np.testing.assert_allclose(norms(form(X)), expected, rtol=1e-14)
+
+
+def test_norms_of_single_floats_do_not_overflow():
+    X = np.full((1, 2), 1e30, dtype=np.float32)
+    for form in (np.asarray, sp.csr_array):
+        assert norms(form(X))[0] == pytest.approx(math.sqrt(2) * 1e30, rel=1e-6)
+
+
+EDGES = [
+    (0.0, True),
+    (SMALLEST_NORM * 1.001, True),
+    (SMALLEST_NORM * 0.999, False),
+    (1e-145, False),
+    (1e-200, False),
+    (5e-324, False),
+    (LARGEST_NORM * 0.999, True),
+    (LARGEST_NORM * 1.001, False),
+    (1e154, False),
+    (1e200, False),
+    (1e308, False),
+]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("norm,right", EDGES)
+def test_rows_have_a_norm_within_the_stated_range(form, norm, right):
+    X = form(np.array([[1.0, 0.0], [0.0, -norm]]))
+    x = form(np.array([[0.0, -norm]]))
+    if right:
+        assert checked(X).longest == max(1.0, norm)
+        assert checked_row(x).norm == pytest.approx(norm, rel=1e-15)
+        return
+    with pytest.raises(
+        InputError, match=r"row 1 of X has norm .* zero or .* between 1e-100 and 1e\+100: scale the rows"
+    ):
+        checked(X)
+    with pytest.raises(InputError, match=r"x has norm .* between 1e-100 and 1e\+100: scale the rows"):
+        checked_row(x)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_row_is_finite(bad):
+    for x in ([1.0, bad], sp.csr_array(np.array([[1.0, bad]]))):
+        with pytest.raises(InputError, match="x holds NaN or infinity"):
+            checked_row(x)
+
+
+def test_no_rows_have_no_norm():
+    assert checked(np.zeros((0, 3)))[1:] == (3, 0.0)
+    assert checked(sp.csr_array((0, 3)))[1:] == (3, 0.0)
+    assert checked(np.zeros((2, 0)))[1:] == (0, 0.0)
+
+
+# --- labels --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [False, True],
+        [True, False],
+        [0, 1],
+        [2**63 + 1, -1],
+        [2**63 + 1, 0],
+        [2**70, 1],
+        [1, 2.5],
+        [True, 2],
+        [0.5, 1.5],
+        ["a", "b"],
+        ["a\0", "a"],
+        ["a", 1],
+        [b"a", b"b"],
+        [(1, 2), (3, 4)],
+    ],
+)
+def test_labels_come_back_exactly(labels):
+    classes = Classes(labels)
+    back = classes.decode(classes.codes(labels)).tolist()
+    assert back == labels and [type(label) for label in back] == [type(label) for label in labels]
+
+
+def test_labels_of_one_kind_are_a_typed_array():
+    for labels, kind in (([False, True], "b"), ([5, 7], "i"), ([0.5, 1.5], "f"), (["a", "b"], "U")):
+        assert Classes(labels).decode(np.array([0, 1])).dtype.kind == kind
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.nan, np.float32("nan")])
+def test_what_means_missing_is_no_class(missing):
+    with pytest.raises(InputError, match=r"classes holds (None|nan), which means that a label is missing: use a word"):
+        Classes(["a", missing])

@@ -1,37 +1,118 @@
-"""Validation: a caller's X and y become rows and codes here, or one clear error does. Inside, nobody checks again."""
+"""Validation: a caller's X and y become rows and codes here, or one clear error does. Inside, nobody checks again.
+
+The rules, for arrays and for files alike:
+
+- Rows of float32 and float64 stay as they are; every other kind of number becomes float64; texts are not numbers.
+- Every number is finite, and a row is zero or has a norm between `SMALLEST_NORM` and `LARGEST_NORM`.
+- Labels stay as they are: 3 and "3" are two labels. Only None and NaN, which mean that a label is missing, are none.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError
-from gaptron.types import Integers, Matrix, Rows, Sparse, SparseRow
+from gaptron.types import Integers, Matrix, Rows, Sparse, SparseRow, Vector
 
 Labels = Sequence[Any] | NDArray[Any]
 
+CSR: TypeAlias = "sp.csr_array[Any, tuple[int, int]]"
+Table: TypeAlias = "NDArray[Any] | sp.csr_array[Any, tuple[int, int]]"
+"""Rows as NumPy or SciPy hold them: a C-contiguous array, or a canonical CSR array, of float32 or float64."""
+
+SMALLEST_NORM, LARGEST_NORM = 1e-100, 1e100
+"""Where every algorithm, certificate and bound is right: past these, products of squared norms leave float64."""
+
+_PIECE = 1 << 16
+_DOUBLE = np.dtype(np.float64)
+
+
+class MeasuredRows(NamedTuple):
+    """Rows of finite numbers, and the norm of each, whatever its size."""
+
+    X: Table
+    norms: Vector
+
+
+class CheckedRows(NamedTuple):
+    """Rows that a learner may play: nothing about them is left to check."""
+
+    rows: Rows
+    width: int
+    longest: float  # the largest norm; 0 if there are no rows
+
+
+class CheckedRow(NamedTuple):
+    """One row that a learner may play."""
+
+    row: NDArray[np.float64] | SparseRow
+    width: int
+    norm: float
+
+
+# --- rows -------------------------------------------------------------------------------------------------------
+
+
+def checked(X: Any) -> CheckedRows:
+    """X, ready to be played. What has been checked before, such as a `Stream`, is not looked at again."""
+    ready = X if isinstance(X, CheckedRows) else getattr(X, "checked", None)
+    return ready if isinstance(ready, CheckedRows) else within_range(measured(X))
+
+
+def measured(X: Any) -> MeasuredRows:
+    """X as rows of finite numbers, with their norms."""
+    table = as_table(X)
+    sizes = norms(table)
+    row = first_not_finite(sizes)
+    if row is not None:
+        raise InputError(f"row {row} of X holds NaN or infinity: clean the data first")
+    return MeasuredRows(table, sizes)
+
+
+def within_range(rows: MeasuredRows, name: str = "X") -> CheckedRows:
+    """Rows whose norms are right for every algorithm; refused if one is too long or too short."""
+    sizes = rows.norms
+    wrong = np.flatnonzero((sizes > LARGEST_NORM) | ((sizes < SMALLEST_NORM) & (sizes > 0.0)))
+    if wrong.size:
+        raise InputError(f"row {wrong[0]} of {name} {_out_of_range(sizes[wrong[0]])}")
+    return CheckedRows(_as_rows(rows.X), rows.X.shape[1], float(sizes.max(initial=0.0)))
+
+
+def checked_row(x: Any) -> CheckedRow:
+    """One row of its own, ready to be decided on."""
+    row, width = as_row(x)
+    values: Vector = row.values if isinstance(row, SparseRow) else row
+    norm = math.sqrt(np.vdot(values, values))  # the one product that says nothing of an overflow
+    if not SMALLEST_NORM <= norm <= LARGEST_NORM:
+        norm = float(norms(values[None])[0])
+        if not math.isfinite(norm):
+            raise InputError("x holds NaN or infinity: clean the data first")
+        if norm > 0.0:
+            raise InputError(f"x {_out_of_range(norm)}")
+    return CheckedRow(row, width, norm)
+
+
+def _out_of_range(norm: float) -> str:
+    return (
+        f"has norm {norm:.3g}; a row must be zero or have a norm between {SMALLEST_NORM:g} and {LARGEST_NORM:g}: "
+        "scale the rows, for example each to norm 1"
+    )
+
 
 def as_rows(X: Any) -> tuple[Rows, int]:
-    """X as rows and its width. Copies only what has the wrong type or order."""
-    if sp.issparse(X):
-        return _sparse_rows(X)
-    try:
-        rows = np.asarray(X)
-    except ValueError as problem:
-        raise InputError(f"X is neither a rectangular array nor a SciPy sparse matrix: {problem}") from None
-    if rows.ndim != 2:
-        raise InputError(f"X must have two dimensions (rounds × features); it has {rows.ndim}")
-    if rows.dtype.kind == "c":
-        raise InputError("X holds complex numbers")
-    if rows.dtype not in (np.float64, np.float32):
-        try:
-            rows = rows.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"X holds {rows.dtype}, not numbers: encode its columns first") from None
-    return _sealed(np.ascontiguousarray(rows)), rows.shape[1]
+    """X as rows and its width. Copies only what has the wrong type or order; looks at no value."""
+    table = as_table(X)
+    return _as_rows(table), table.shape[1]
+
+
+def _as_rows(table: Table) -> Rows:
+    if sp.issparse(table):
+        return Sparse(_sealed(table.indptr), _sealed(table.indices), _sealed(table.data))
+    return _sealed(table)
 
 
 def _sealed(rows: NDArray[Any]) -> NDArray[Any]:
@@ -41,45 +122,146 @@ def _sealed(rows: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _sparse_rows(X: Any) -> tuple[Sparse, int]:
+def as_table(X: Any) -> Table:
+    """X as a C-contiguous array or a canonical CSR array of floats. Copies only what has the wrong type or order."""
+    if not isinstance(X, np.ndarray) and sp.issparse(X):
+        return _sparse_table(X)
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("X is a masked array, whose masked values have no meaning here: fill them first")
+    try:
+        table = np.asarray(X)
+    except ValueError as problem:
+        raise InputError(f"X is neither a rectangular array nor a SciPy sparse matrix: {problem}") from None
+    if table.ndim != 2:
+        raise InputError(f"X must have two dimensions (rounds × features); it has {table.ndim}")
+    return np.ascontiguousarray(_as_floats(table, "X"))
+
+
+def _as_floats(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Float32 and float64 as they are, other numbers as float64."""
+    kind = values.dtype
+    if kind in (_DOUBLE, np.float32):
+        return values
+    if kind.kind == "c":
+        raise InputError(f"{name} holds complex numbers")
+    words = kind.kind == "O" and any(isinstance(value, (str, bytes)) for value in values.flat)
+    if kind.kind not in "biufO" or words:
+        raise InputError(f"{name} holds {'texts' if words else kind}, not numbers: encode its columns first")
+    try:
+        with np.errstate(over="ignore"):  # a number past float64 becomes infinite, which is refused by its row
+            return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise InputError(f"{name} holds what is not a number ({problem}): encode its columns first") from None
+
+
+def _sparse_table(X: Any) -> CSR:
     if X.ndim != 2:
         raise InputError(f"X must have two dimensions (rounds × features); it has {X.ndim}")
-    if X.dtype.kind == "c":
-        raise InputError("X holds complex numbers")
-    X = X.tocsr()
-    width = X.shape[1]
-    starts = X.indptr
-    if starts[0] != 0 or starts[-1] > len(X.indices) or (np.diff(starts) < 0).any():
+    try:
+        if X.format in ("csc", "bsr"):
+            X.check_format(full_check=True)  # converting one that is damaged would write outside its memory
+        X = X.tocsr()
+    except ValueError as problem:
+        raise InputError(f"X's parts do not fit together: the matrix is damaged ({problem})") from None
+    T, width = X.shape
+    starts, places, values = X.indptr, X.indices, X.data
+    if len(starts) != T + 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
         raise InputError("X's row pointers do not fit its entries: the matrix is damaged")
-    if X.nnz and (X.indices.min() < 0 or X.indices.max() >= width):
+    entries = int(starts[-1])
+    if entries > min(len(places), len(values)):
+        raise InputError("X's row pointers do not fit its entries: the matrix is damaged")
+    # A new object over the same memory: SciPy sets its flag for sorted rows once and believes it for ever.
+    table = csr(_as_floats(values[:entries], "X"), places[:entries], starts, width)
+    if table.has_canonical_format:
+        filled = np.flatnonzero(np.diff(table.indptr))  # the smallest index of a row is its first, the largest its last
+        lowest, highest = table.indices[table.indptr[filled]], table.indices[table.indptr[filled + 1] - 1]
+    else:
+        lowest = highest = table.indices
+    if entries and (lowest.min() < 0 or highest.max() >= width):
         raise InputError(f"X holds a column index outside 0..{width - 1}: the matrix is damaged")
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    values = X.data if X.data.dtype in (np.float64, np.float32) else X.data.astype(np.float64)
-    small = max(width, X.nnz) <= np.iinfo(np.int32).max
-    kind = np.int32 if small else np.int64
-    pointers, places = X.indptr.astype(kind, copy=False), X.indices.astype(kind, copy=False)
-    return Sparse(_sealed(pointers), _sealed(places), _sealed(values)), width
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    return table
+
+
+def csr(values: Any, indices: Any, ends: Any, width: int) -> CSR:
+    """Rows from their parts, the indices in 32 bits where they fit."""
+    narrow = np.int32 if max(width, len(values)) < 2**31 else np.int64
+    parts = (values, np.asarray(indices, dtype=narrow), np.asarray(ends, dtype=narrow))
+    return sp.csr_array(parts, shape=(len(ends) - 1, width))
+
+
+def norms(X: Table) -> Vector:
+    """‖x‖ of every row, also where its squares are past the range of floats; not finite if the row is not."""
+    with np.errstate(all="ignore"):
+        sizes: Vector = np.sqrt(_squares(X))
+        unsure = np.flatnonzero(~((sizes > 1e-150) & (sizes < 1e150)))
+        if unsure.size:
+            part = X[unsure]
+            largest = _by_row(np.maximum, abs(part)) if sp.issparse(part) else abs(part).max(axis=1, initial=0.0)
+            scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0).astype(np.float64)
+            exact = np.minimum(scale * np.sqrt(_squares(divided(part, scale))), np.finfo(np.float64).max)
+            sizes[unsure] = np.where(np.isfinite(largest), exact, largest)
+    return sizes
+
+
+def first_not_finite(sizes: Vector) -> int | None:
+    """The first row whose norm is NaN or infinite, None if there is none."""
+    bad = np.flatnonzero(~np.isfinite(sizes))
+    return int(bad[0]) if bad.size else None
+
+
+def divided(X: Table, sizes: Vector) -> Table:
+    """Each row over its size."""
+    if sp.issparse(X):
+        values = (X.data / np.repeat(sizes, np.diff(X.indptr))).astype(X.dtype, copy=False)
+        return csr(values, X.indices, X.indptr, X.shape[1])
+    return np.divide(X, sizes[:, None]).astype(X.dtype, copy=False)
+
+
+def _squares(X: Table) -> Vector:
+    """‖x‖² of every row, in memory that does not depend on how wide the rows are."""
+    if sp.issparse(X):
+        return _by_row(np.add, csr(np.square(X.data, dtype=np.float64), X.indices, X.indptr, X.shape[1]))
+    if X.dtype == np.float64:
+        squares: Vector = np.vecdot(X, X)
+        return squares
+    step = max(1, _PIECE // max(1, X.shape[1]))  # in float64, a piece at a time that stays in the processor's cache
+    pieces = (X[at : at + step].astype(np.float64) for at in range(0, len(X), step))
+    return np.concatenate([np.zeros(0), *(np.vecdot(piece, piece) for piece in pieces)])
+
+
+def _by_row(reduce: np.ufunc, X: CSR) -> Vector:
+    """The stored values of each row, reduced to one number; 0 for a row without any."""
+    result = np.zeros(X.shape[0])
+    filled = np.flatnonzero(np.diff(X.indptr))
+    if filled.size:
+        result[filled] = reduce.reduceat(X.data, X.indptr[filled])
+    return result
 
 
 def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
     """One row of its own (a copy, for a decision may outlive the caller's array) and its width."""
+    if type(x) is np.ndarray and x.dtype is _DOUBLE and x.ndim == 1:  # nothing to find out, and live rounds are short
+        return x.copy(), len(x)
     if not isinstance(x, np.ndarray) and sp.issparse(x):
         x = cast(Any, x)
-        rows, width = as_rows(x if x.ndim == 2 else x.reshape(1, -1))
-        assert isinstance(rows, Sparse)
-        if len(rows.indptr) != 2:
-            raise InputError(f"x must be one row; it has {len(rows.indptr) - 1}")
-        return SparseRow(rows.indices.copy(), rows.values.astype(np.float64)), width
+        table = _sparse_table(x if x.ndim == 2 else x.reshape(1, -1))
+        if table.shape[0] != 1:
+            raise InputError(f"x must be one row; it has {table.shape[0]}")
+        return SparseRow(table.indices.copy(), table.data.astype(np.float64)), table.shape[1]
+    if isinstance(x, np.ma.MaskedArray):
+        raise InputError("x is a masked array, whose masked values have no meaning here: fill them first")
     try:
-        row = np.array(x, dtype=np.float64)
+        given = np.asarray(x)
     except (TypeError, ValueError):
         raise InputError("x must be a one-dimensional array of numbers or a 1 × d sparse matrix") from None
-    if row.ndim == 2 and row.shape[0] == 1:
-        row = row[0]
-    if row.ndim != 1:
-        raise InputError(f"x must be one row; its shape is {row.shape}")
+    if given.ndim == 2 and given.shape[0] == 1:
+        given = given[0]
+    if given.ndim != 1:
+        raise InputError(f"x must be one row; its shape is {given.shape}")
+    row = np.array(_as_floats(given, "x"), dtype=np.float64)
     return row, row.shape[0]
 
 
@@ -93,7 +275,7 @@ def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
         return part if sparse else _sealed(to_dense(part, width))
-    return _sparse_rows(sp.csr_matrix(rows[start:stop]))[0] if sparse else rows[start:stop]
+    return _as_rows(_sparse_table(sp.csr_array(rows[start:stop]))) if sparse else rows[start:stop]
 
 
 def to_dense(rows: Sparse, width: int) -> NDArray[np.float64]:
@@ -117,6 +299,14 @@ def row_like(row: NDArray[np.float64] | SparseRow, sparse: bool, width: int) -> 
     return SparseRow(nonzero.astype(np.int32), row[nonzero])
 
 
+# --- labels -----------------------------------------------------------------------------------------------------
+
+
+def is_missing(label: Any) -> bool:
+    """None and NaN say that there is no label."""
+    return label is None or (isinstance(label, float) and math.isnan(label))
+
+
 class Classes:
     """The labels a caller uses, and their codes 0..K-1."""
 
@@ -125,17 +315,17 @@ class Classes:
             self.labels = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
         except TypeError:
             raise InputError(f"classes={labels!r} must be a list of labels") from None
+        for label in self.labels:
+            if is_missing(label):
+                raise InputError(f"classes holds {label!r}, which means that a label is missing: use a word for it")
         try:
             self._codes = {label: code for code, label in enumerate(self.labels)}
         except TypeError:
             raise InputError("classes must be plain labels, such as words or numbers") from None
         if len(self._codes) != len(self.labels):
             raise InputError("classes holds a label twice")
-        self._plain = self.labels == tuple(range(len(self.labels)))
-        self._array = _as_they_are(self.labels)
-        kinds = {type(label) for label in self.labels}
-        if kinds <= {int, float, bool} or kinds == {str}:
-            self._array = np.array(self.labels)
+        self._plain = {type(label) for label in self.labels} == {int} and self.labels == tuple(range(len(self.labels)))
+        self._array = _as_array(self.labels)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -175,19 +365,19 @@ class Classes:
         return codes.copy() if self._plain else self._array[codes]
 
     def _stranger(self, label: Any) -> str:
-        if label is None or (isinstance(label, float) and math.isnan(label)):
+        if is_missing(label):
             return "the label is missing"
         shown = ", ".join(map(repr, self.labels[:5])) + (", ..." if len(self) > 5 else "")
         return f"label {label!r} is not one of the {len(self)} classes ({shown})"
 
 
 def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
-    """What a caller's own model says, round by round, as probabilities: given as such, rounds × K, or as labels."""
+    """The answers of a caller's own model as probabilities, rounds × K: given as such, or as a label each."""
     try:
-        said = np.asarray(advice)
+        given = np.asarray(advice)
     except ValueError as problem:
         raise InputError(f"advice is not a rectangular array: {problem}") from None
-    if said.ndim == 1:
+    if given.ndim == 1:
         try:
             codes = classes.codes(advice)
         except InputError as problem:
@@ -195,12 +385,12 @@ def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
         table = np.zeros((len(codes), len(classes)))
         table[np.arange(len(codes)), codes] = 1.0
     else:
-        if said.ndim != 2 or said.dtype.kind not in "biuf" or said.shape[1] != len(classes):
+        if given.ndim != 2 or given.dtype.kind not in "biuf" or given.shape[1] != len(classes):
             raise InputError(
                 f"advice must hold a label or {len(classes)} probabilities for each round, "
-                f"not an array of {said.dtype} of shape {said.shape}"
+                f"not an array of {given.dtype} of shape {given.shape}"
             )
-        table = said.astype(np.float64)
+        table = given.astype(np.float64)
         bad = ~(np.isfinite(table).all(axis=1) & (table >= 0.0).all(axis=1))
         with np.errstate(over="ignore", invalid="ignore"):
             total = table.sum(axis=1)
@@ -208,13 +398,24 @@ def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             raise InputError(
-                f"advice of round {at} is no distribution over labels: {said[at].tolist()}; "
+                f"advice of round {at} is no distribution over labels: {given[at].tolist()}; "
                 "it must hold finite numbers of at least 0 that do not sum to 0"
             )
         table /= total[:, None]
     if len(table) != rounds:
         raise InputError(f"advice is for {len(table)} rounds, but there are {rounds}")
     return table
+
+
+def _as_array(labels: tuple[Any, ...]) -> NDArray[Any]:
+    """The labels as a typed array if it gives every one of them back exactly, else as an array of objects."""
+    kinds = {type(label) for label in labels}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        typed = np.array(labels)
+        back = typed.tolist()
+        if typed.dtype.kind != "O" and back == list(labels) and {type(label) for label in back} == kinds:
+            return typed
+    return _as_they_are(labels)
 
 
 def _as_they_are(y: Sequence[Any]) -> NDArray[Any]:

@@ -40,7 +40,7 @@ def test_chunks_equal_the_whole(tmp_path, name, size):
         np.testing.assert_array_equal(labels, whole.y)
 
 
-def test_what_is_told_is_not_learned(tmp_path):
+def test_what_is_given_is_not_learned(tmp_path):
     path = put(tmp_path, "a.svm", CHUNKED["a.svm"])
     told = open_stream(path, classes=range(3), n_features=7, chunk=10)
     assert told.notes == () and told.n_rounds is None
@@ -61,12 +61,59 @@ def test_standard_input_is_read_once_and_must_be_told(monkeypatch):
         next(iter(chunks))
 
 
-def test_a_late_index_0_names_its_line(tmp_path):
-    path = put(tmp_path, "a.svm", "0 1:1\n1 2:1\n# so far from 1\n0 0:1\n")
-    assert open_stream(path).n_features == 3
-    with pytest.raises(StreamError, match="line 4: feature index 0") as caught:
-        open_stream(path, chunk=2)
-    assert caught.value.line == 4
+LATE = "0 1:1\n1 2:1\n# so far from 1\n0 0:1\n"
+
+
+def test_a_pass_over_the_file_sees_a_late_index_0(tmp_path):
+    path = put(tmp_path, "a.svm", LATE)
+    whole, chunks = open_stream(path), open_stream(path, chunk=2)
+    assert whole.n_features == chunks.n_features == 3 and whole.index_base == chunks.index_base == 0
+    np.testing.assert_array_equal(together(chunks)[0], dense(whole.X))
+
+
+def test_without_a_pass_a_late_index_0_names_its_line(tmp_path):
+    path = put(tmp_path, "a.svm", LATE)
+    known = {"classes": [0, 1], "n_features": 3, "chunk": 2}
+    chunks = open_stream(path, **known)
+    assert chunks.index_base == 1
+    for _ in range(2):
+        with pytest.raises(StreamError, match=r"line 4: feature index 0, .* index_base=0") as caught:
+            list(chunks)
+        assert caught.value.line == 4
+    np.testing.assert_array_equal(together(open_stream(path, index_base=0, **known))[0], dense(open_stream(path).X))
+
+
+@pytest.mark.parametrize("base", [0, 1, "0", "1"])
+@pytest.mark.parametrize("chunk", [None, 1, 100])
+def test_two_files_that_belong_together_count_alike(tmp_path, base, chunk):
+    monday, tuesday = put(tmp_path, "m.svm", "0 1:1\n1 2:1\n"), put(tmp_path, "t.svm", "0 2:1\n1 3:1\n")
+    columns = []
+    for path in (monday, tuesday):
+        stream = open_stream(path, index_base=base, n_features=4, chunk=chunk)
+        assert stream.index_base == int(base)
+        columns.append([X.indices.tolist() for X, _ in stream] if chunk else [stream.X.indices.tolist()])
+    shift = 1 - int(base)
+    assert np.concatenate(columns[0]).tolist() == [0 + shift, 1 + shift]
+    assert np.concatenate(columns[1]).tolist() == [1 + shift, 2 + shift]
+
+
+def test_standard_input_counts_as_its_first_chunk_does(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0 0:1\n1 1:1\n0 2:1\n")))
+    chunks = open_stream("-", chunk=1, classes=[0, 1], n_features=3)
+    assert chunks.index_base is None
+    parts = list(chunks.parts())
+    assert [part.index_base for part in parts] == [0, 0, 0]
+    assert [part.X.indices.tolist() for part in parts] == [[0], [1], [2]]
+
+
+def test_an_index_0_where_features_count_from_1(tmp_path):
+    path = put(tmp_path, "a.svm", "0 1:1\n1 0:1\n")
+    with pytest.raises(StreamError, match="line 2: feature index 0"):
+        open_stream(path, index_base=1)
+    with pytest.raises(InputError, match="index_base='2' must be 0, 1 or 'auto'"):
+        open_stream(path, index_base="2")
+    with pytest.raises(StreamError, match="index_base= is for svmlight files"):
+        open_stream(put(tmp_path, "a.csv", "1,2,a\n3,4,b\n"), index_base=1)
 
 
 @pytest.mark.parametrize(

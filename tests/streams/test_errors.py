@@ -3,6 +3,7 @@
 import gzip
 import io
 import sys
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,11 @@ from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
 from gaptron.streams import FORMATS, Stream, open_stream
+from gaptron.validation import checked
 from tests.streams import writers
 from tests.streams.writers import put
 
-LINES = [
+LINES: list[tuple] = [
     ("a.svm", "0 1:1\n1 2:x\n", {}, 2, "'2:x' is not index:value"),
     ("a.svm", "0 1:1\n\n1 2\n", {}, 3, "'2' is not index:value"),
     ("a.svm", "0 1:1\n1 -2:1\n", {}, 2, "'-2:1' is not index:value"),
@@ -43,6 +45,26 @@ LINES = [
     ("a.csv", "u,label\n1,a\n1,b\n", {"n_features": 2}, 2, "1 features where n_features is 2"),
     ("a.csv", "u;v;label\n1;2;0\n", {}, 1, "separated by ','"),
     ("a.csv", b"u,v,label\n1,2,0\n1,2,\xff\n", {}, 3, "not UTF-8"),
+    ("a.csv", "u,v,label\r1,2,0\r1,2,1\r", {}, 1, "a carriage return stands alone: end lines with a line feed"),
+    ("a.csv", "u,v,label\n1,2,0\n1,2\r,1\n", {}, 3, "a carriage return stands alone"),
+    ("a.svm", "0 1:1\n1 2:1\r1 1:1\n", {}, 2, "a carriage return stands alone"),
+    ("a.vw", "1 | a\n2 | a\r1 | b\n", {}, 2, "a carriage return stands alone"),
+    ("a.csv", "u,v,label\n1,2,0\n1,1_0,1\n", {}, 3, "column v: '1_0' is not a number"),
+    ("a.csv", "u,v,label\n1,2,0\n1,\uff11,1\n", {}, 3, "column v: '\uff11' is not a number"),
+    ("a.csv", "u,v,label\n1,2,0\n1,0x10,1\n", {}, 3, "column v: '0x10' is not a number"),
+    ("a.csv", "u,v,label\n1,2,0\n1,1e999,1\n", {}, 3, "NaN or infinite"),
+    ("a.csv", f"u,v,label\n1,2,0\n1,{'x' * 999},1\n", {}, 3, f"column v: '{'x' * 37}...' is not a number"),
+    ("a.csv", 'u,v,label\n1,2,"a\n3,4,b"\n', {}, 2, "the cells of the line cannot be told apart"),
+    ("a.csv", f"u,v,label\n1,2,{'a' * 200_000}\n1,2,b\n", {}, 2, "the cells of the line cannot be told apart"),
+    ("a.svm", "0 1:1\n1 1_0:1\n", {}, 2, "'1_0:1' is not index:value"),
+    ("a.svm", "0 1:1\n1 10:1_0\n", {}, 2, "'10:1_0' is not index:value"),
+    ("a.svm", "0 1:1\n1_0 10:1\n", {}, 2, "label '1_0' is not a number"),
+    ("a.svm", "0 1:1\n1 \uff11:1\n", {}, 2, "is not index:value"),
+    ("a.svm", f"0 1:1\n1 {'9' * 5000}:1\n", {}, 2, "is past the largest"),
+    ("a.svm", "0 1:1\n1 2147483648:1\n", {}, 2, "feature index 2147483648 is past the largest, 2147483647"),
+    ("a.vw", "1 | a\n2 | a:1_0\n", {}, 2, "'1_0' is not a number"),
+    ("a.vw", "1 | a\n2 1_0 | a:1\n", {}, 2, "'1_0' is not a number"),
+    ("a.vw", "1 | a\n2 | a:nan\n", {}, 2, "NaN or infinite"),
     ("a.vw", "1 | a\n| a\n", {}, 2, "no label"),
     ("a.vw", "1 | a\n2| a\n", {}, 2, "no label"),
     ("a.vw", "1 | a\n\n2 0.5 | a\n", {}, 3, "importance 0.5: weights other than 1 are not supported"),
@@ -76,11 +98,12 @@ FILES = [
     ("a.svm", "1 1:1\n1 2:1\n", {}, "every round has label 1"),
     ("a.svm", "1\n2\n", {}, "no round has a feature"),
     ("a.svm", "1 1:1\n", {"classes": [1]}, "at least two different labels"),
-    ("a.svm", "1 1:1\n", {"classes": [1, 2, 2]}, "at least two different labels"),
+    ("a.svm", "1 1:1\n", {"classes": [1, 2, 2]}, "classes holds a label twice"),
+    ("a.svm", "1 1:1\n", {"classes": [1, None]}, "classes holds None, which means that a label is missing"),
     ("a.svm", "1 1:1\n", {"label": "y"}, "svmlight has none"),
     ("a.txt", "1 1:1\n", {}, "unknown format: say format= one of csv, npz, parquet, svmlight, tsv, vw"),
     ("a.svm", "1 1:1\n", {"format": "arff"}, "unknown format"),
-    ("a.csv", "1,0.5\n1,0.25\n", {}, "label 0.25 is a number but not a whole one"),
+    ("a.csv", "1,0.5\n1,0.25\n", {}, "line 1: label 0.5 is not a whole number: is it a feature? Else list all classes"),
     ("a.csv", "u,v,label\n1,2,0\n", {"label": "z"}, "label='z' is none of the columns u, v, label"),
     ("a.csv", "u,v,label\n1,2,0\n", {"label": 3}, "label=3 is none of the columns"),
     ("a.parquet", b"PAR1 no", {}, "cannot be read as Parquet"),
@@ -181,9 +204,12 @@ def test_arrays_are_checked_at_the_door():
         (bad, [0, 1, 2], r"X\[2\]: a feature is NaN"),
         (sparse.csr_matrix(bad), [0, 1, 2], r"X\[2\]: a feature is NaN"),
         (good, [0, 1], "a row for each label"),
-        (good[0], [0, 1, 2], "a row for each label"),
+        (good[0], [0, 1, 2], "two dimensions"),
         (good, [0, 1, 0.5], r"X\[2\]: label 0.5"),
-        (good, [0, 1, np.nan], r"X\[2\]: label nan"),
+        (good, [0, 1, np.nan], r"X\[2\]: the label is missing"),
+        (good, np.array([0, 1, np.nan]), r"X\[2\]: the label is missing"),
+        (good, [[0], [1], [2]], "plain labels"),
+        (good, np.eye(3), "a row for each label"),
         (good, ["a", "b", None], r"X\[2\]: the label is missing"),
         (good, [1, 1, 1], "two classes"),
         ([["a"], ["b"]], [0, 1], "a matrix of numbers"),
@@ -194,6 +220,35 @@ def test_arrays_are_checked_at_the_door():
     ]:
         with pytest.raises(InputError, match=problem):
             Stream.from_arrays(X, y)
+
+
+def test_numbers_of_names_follow_the_rule_too():
+    with pytest.raises(InputError, match="rounds cannot be '1_0'"):
+        open_stream("synsep:rounds=1_0")
+
+
+def test_a_large_feature_index_takes_no_memory(tmp_path):
+    path = put(tmp_path, "a.svm", "0 1:1\n1 2147483646:1\n")
+    open_stream(put(tmp_path, "b.svm", "0 1:1\n1 2:1\n"))  # whatever reading imports, before memory is measured
+    for chunk in (None, 1):
+        tracemalloc.start()
+        stream = open_stream(path, chunk=chunk)
+        assert stream.n_features == 2147483646
+        assert sum(X.shape[0] for X, _ in stream) == 2 if chunk else checked(stream).longest == 1.0
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 10**6
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.vw"])
+def test_one_long_label_does_not_make_all_labels_long(tmp_path, name):
+    form = "1,{}\n" if name == "a.csv" else "{} | a\n"
+    text = form.format("a" * 100_000) + form.format("b") * 10_000
+    tracemalloc.start()
+    assert open_stream(put(tmp_path, name, text)).n_rounds == 10_001
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * len(text)
 
 
 def test_every_format_has_an_extension():

@@ -152,8 +152,8 @@ def test_parquet_without_values_means_ones(tmp_path):
     np.testing.assert_array_equal(dense(stream.X), X != 0)
 
 
-@pytest.mark.parametrize("kind,kept", [("uint8", "float32"), ("float32", "float32"), ("int64", "float64")])
-def test_dense_rows_take_the_smallest_floats_that_hold_them(tmp_path, kind, kept):
+@pytest.mark.parametrize("kind,kept", [("uint8", "float64"), ("float32", "float32"), ("int64", "float64")])
+def test_single_floats_stay_and_other_numbers_become_double(tmp_path, kind, kept):
     whole = (np.abs(X) * 9).astype(kind)
     for name, data in [("a.parquet", writers.parquet_dense(whole, y)), ("a.npz", writers.npz(X=whole, y=y))]:
         stream = read(put(tmp_path, name, data))

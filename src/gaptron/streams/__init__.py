@@ -1,4 +1,4 @@
-"""THE PORCH: bytes become clean rounds."""
+"""Streams: files, standard input and generators become rounds that a learner can play."""
 
 from gaptron.streams.files import FORMATS, open_stream
 from gaptron.streams.named import NAMED

@@ -1,16 +1,17 @@
 """A block: rounds as a reader found them, before classes and width are settled."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
-from gaptron.streams.labels import Label, distinct, first_broken, spelling
-from gaptron.streams.rows import Rows, csr, first_not_finite, row_of
+from gaptron.streams.labels import Codes, Label, is_fraction
+from gaptron.streams.numbers import shown
+from gaptron.streams.rows import Rows, csr, row_of
 from gaptron.types import Integers
+from gaptron.validation import MeasuredRows, first_not_finite, is_missing, norms
 
 Blame = Callable[[int, str], InputError]
 """Makes the error for a problem in one row, which names its place in the source."""
@@ -23,8 +24,14 @@ class Block(NamedTuple):
     names: list[Label]  # the different labels
     marks: Integers  # which of them each round has
     blame: Blame
-    base: int = 0  # what the source counts features from
+    text: bool = False  # are the labels words of a text, whose kind is not known?
+    index_base: int | None = None  # what the source counts features from, where it writes their numbers
     columns: tuple[str, ...] = ()  # the features' names, where the source is a table with names
+    notes: tuple[str, ...] = ()  # what the reader did that a user should know
+
+    def row_with(self, mark: int) -> int:
+        """The first round that has this label."""
+        return int(np.argmax(self.marks == mark))
 
 
 def blame_row(source: str, first: int = 0) -> Blame:
@@ -32,25 +39,15 @@ def blame_row(source: str, first: int = 0) -> Blame:
     return lambda row, problem: StreamError(source, f"row {first + row + 1}: {problem}")
 
 
-def marked(labels: NDArray[Any], blame: Blame) -> tuple[list[Label], Integers]:
-    """The names and marks of a block with these labels."""
-    if labels.dtype.kind == "f":
-        broken = first_broken(labels)
-        if broken is not None:
-            raise blame(broken, f"label {labels[broken]:g} is not a whole number")
-        labels = labels.astype(np.int64)
-    return distinct(labels)
-
-
-def labels_of(block: Block, codes: Mapping[str, int]) -> Integers:
+def labels_of(block: Block, codes: Codes) -> Integers:
     """The rounds' labels as codes."""
-    table = np.array([codes.get(spelling(name), -1) for name in block.names], dtype=np.int64)
-    y = table[block.marks]
+    table = np.array(codes.of(block.names), dtype=np.int64)
+    y: Integers = table[block.marks]
     unknown = np.flatnonzero(y < 0)
     if unknown.size:
         row = int(unknown[0])
-        name = block.names[block.marks[row]]
-        raise block.blame(row, f"label {name} is not among the classes {_shown(codes)}")
+        label = _as_shown(block.names[block.marks[row]], block.text)
+        raise block.blame(row, f"label {label} is not among the classes {_list(codes.classes, block.text)}")
     return y
 
 
@@ -64,8 +61,8 @@ def rows_of(block: Block, n_features: int) -> Rows:
     elif width != n_features:
         past = np.flatnonzero(X.indices >= n_features)
         if past.size:
-            index = int(X.indices[past[0]]) + block.base
-            last = n_features - 1 + block.base
+            base = block.index_base or 0
+            index, last = int(X.indices[past[0]]) + base, n_features - 1 + base
             raise block.blame(
                 row_of(X, int(past[0])), f"feature index {index} is past the last one, {last} (n_features={n_features})"
             )
@@ -73,17 +70,31 @@ def rows_of(block: Block, n_features: int) -> Rows:
     return X
 
 
-def check(block: Block) -> None:
-    """Refuse values that are not finite and labels that are missing."""
-    row = first_not_finite(block.X)
+def measure(block: Block) -> MeasuredRows:
+    """The rounds' rows and norms; refuses values that are not finite."""
+    sizes = norms(block.X)
+    row = first_not_finite(sizes)
     if row is not None:
         raise block.blame(row, "a feature is NaN or infinite: clean the data first")
+    return MeasuredRows(block.X, sizes)
+
+
+def check_labels(block: Block, listed: bool) -> None:
+    """Refuse labels that are missing and, unless the user lists the classes, numbers that are not whole."""
     for mark, name in enumerate(block.names):
-        if name == "":
-            row = int(np.argmax(block.marks == mark))
-            raise block.blame(row, "the label is missing: drop the round or give it a label")
+        if is_missing(name) or (isinstance(name, str) and not name.strip()):
+            raise block.blame(block.row_with(mark), "the label is missing: drop the round or give it a label")
+        if not listed and is_fraction(name, block.text):
+            problem = f"label {name} is not a whole number: is it a feature? Else list all classes=..."
+            raise block.blame(block.row_with(mark), problem)
 
 
-def _shown(codes: Mapping[str, int]) -> str:
-    names = list(codes)
-    return ", ".join(names if len(names) <= 6 else [*names[:5], "...", names[-1]])
+def _list(classes: Sequence[Label], text: bool) -> str:
+    few = classes if len(classes) <= 6 else [*classes[:5], classes[-1]]
+    names = [_as_shown(label, text) for label in few]
+    return ", ".join(names if len(classes) <= 6 else [*names[:5], "...", names[-1]])
+
+
+def _as_shown(label: Label, text: bool) -> str:
+    """A label in an error: with its quotes where 3 and "3" are two labels."""
+    return shown(str(label))[1:-1] if text else shown(label) if isinstance(label, str) else str(label)

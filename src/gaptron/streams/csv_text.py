@@ -1,62 +1,126 @@
-"""CSV and TSV: one round a line, one column the label, the others numbers.
-
-The first line is a header if one of its cells, apart from the label's, is a name.
-"""
+"""CSV and TSV: one round a line, one column the label, the others numbers. `header.py` tells a header from a round."""
 
 import csv
 import io
+import re
+from array import array
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from gaptron.errors import StreamError
 from gaptron.streams.block import Block
+from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
+from gaptron.streams.numbers import as_number, as_whole, shown
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.table import Column, label_column
 
+SAMPLE = 100  # lines below the first that help to tell what it is
+FEW = 500  # bytes a column: for fewer, setting Arrow up takes longer than reading every cell
+_QUOTED_CELL = re.compile(r'\s*"')
+
 
 class Layout(NamedTuple):
-    """What the first line tells."""
+    """What the first lines say about all of them."""
 
     delimiter: str
     names: list[str]
     label: int
-    header: bool
+    header: int  # the number of its line, 0 if there is none
+    row_numbers: bool  # is the first column a nameless one that counts the rows?
+
+    @property
+    def features(self) -> list[int]:
+        """The columns that are features."""
+        return [at for at in range(len(self.names)) if at != self.label and not (self.row_numbers and at == 0)]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The features' names."""
-        named = [name.strip() for at, name in enumerate(self.names) if at != self.label]
-        return tuple(named) if self.header else ()
+        return tuple(self.names[at].strip() for at in self.features) if self.header else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out."""
+        return ("the nameless first column, which counts the rows, is left out",) if self.row_numbers else ()
 
 
-def read(source: Source, rows: int | None, label: Column | None, delimiter: str = ",") -> Iterator[Block]:
+def read(
+    source: Source, rows: int | None, label: Column | None, header: bool | None, delimiter: str = ","
+) -> Iterator[Block]:
     """The rounds of the source, `rows` lines to a block; None: all in one."""
-    layout: Layout | None = None
-    for text in texts(source, rows):
-        if layout is None:
-            number, line = next(text.rounds(), (0, b""))
-            if not line:
-                continue
-            layout = _layout(text, number, line, label, delimiter)
-            if layout.header:
-                text = _after(text, number)
-        if next(text.rounds(), None) is not None:
-            yield _quick(text, layout)
+    pieces = texts(source, rows)
+    first: list[Text] = []  # as many pieces as it takes to know the layout, whatever their size
+    sample: list[tuple[int, bytes]] = []
+    for text in pieces:
+        text.check_line_ends()
+        first.append(text)
+        sample += islice(text.rounds(), SAMPLE + 1 - len(sample))
+        if len(sample) > SAMPLE:
+            break
+    if not sample:
+        return
+    layout = _layout(first[0], sample, label, header, delimiter)
+    for text in first:
+        yield from _blocks(text, layout)
+    for text in pieces:
+        text.check_line_ends()
+        yield from _blocks(text, layout)
 
 
-def _layout(text: Text, number: int, line: bytes, label: Column | None, delimiter: str) -> Layout:
+def _blocks(text: Text, layout: Layout) -> Iterator[Block]:
+    if layout.header >= text.first:
+        text = _after(text, layout.header)
+    if next(text.rounds(), None) is not None:
+        few = len(text.data) < FEW * len(layout.names)
+        yield _careful(text, layout) if few else _quick(text, layout)
+
+
+def _layout(
+    text: Text, sample: list[tuple[int, bytes]], label: Column | None, header: bool | None, delimiter: str
+) -> Layout:
+    number, line = sample[0]
     cells = _cells(text, number, line, delimiter)
     if len(cells) < 2:
         raise StreamError(text.source, f"a row needs a label and a feature, separated by {delimiter!r}", number)
-    by_name = isinstance(label, str) and _number(label) is None
-    spot = len(cells) - 1 if label is None else label_column(text.source, cells, label)
-    header = by_name or any(cell.strip() and _number(cell) is None for at, cell in enumerate(cells) if at != spot)
-    if header:
-        return Layout(delimiter, cells, label_column(text.source, cells, label), True)
-    return Layout(delimiter, [str(at) for at in range(len(cells))], spot, False)
+    by_name = isinstance(label, str) and as_number(label) is None
+    if header is None and by_name:
+        header = True
+    below = [_cells(text, at, other, delimiter) for at, other in sample[1:]]
+    spot = len(cells) - 1 if label is None and header is False else label_column(text.source, cells, label)
+    if header is None:
+        quoted = _quoted(line, [other for _, other in sample[1:]], delimiter, len(cells))
+        header = is_header(cells, quoted, below, spot)
+        if header is None:
+            raise StreamError(
+                text.source,
+                f"{shown(line.strip())} may be a header or a round: say which with header=True or header=False, "
+                "or give the columns names",
+                number,
+            )
+    if not header:
+        spot = len(cells) - 1 if label is None else spot
+        return Layout(delimiter, [str(at) for at in range(len(cells))], spot, 0, False)
+    return Layout(delimiter, cells, spot, number, spot != 0 and not cells[0].strip() and _count_rows(below))
+
+
+def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list[bool]:
+    """Which cells of the line stand in quotation marks, where no line below has any."""
+    if b'"' not in line or any(b'"' in other for other in below):
+        return [False] * cells
+    plain = next(csv.reader([line.decode().rstrip("\r\n")], delimiter=delimiter, quoting=csv.QUOTE_NONE))
+    if len(plain) != cells:  # a quoted cell holds the delimiter
+        return [False] * cells
+    return [_QUOTED_CELL.match(cell) is not None for cell in plain]
+
+
+def _count_rows(rows: list[list[str]]) -> bool:
+    """Do the first cells count 0, 1, 2, ... or 1, 2, 3, ...?"""
+    numbers = [as_whole(row[0].strip()) for row in rows if row]
+    return numbers in (list(range(len(rows))), list(range(1, len(rows) + 1)))
 
 
 def _after(text: Text, number: int) -> Text:
@@ -75,49 +139,50 @@ def _quick(text: Text, layout: Layout) -> Block:
     kinds = {column: pa.string() if at == layout.label else pa.float64() for at, column in enumerate(columns)}
     try:
         table = arrow.read_csv(
-            io.BytesIO(text.data),
+            pa.BufferReader(text.data),  # not a Python file, which Arrow would read from threads of its own
             read_options=arrow.ReadOptions(column_names=columns),
             parse_options=arrow.ParseOptions(delimiter=layout.delimiter),
             convert_options=arrow.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
         )
     except pa.ArrowInvalid:
         return _careful(text, layout)
+    if b'"' in text.data and table.num_rows != sum(1 for _ in text.rounds()):
+        return _careful(text, layout)  # a quoted cell holds the end of its line, and lines are rounds here
     labels = table.column(layout.label).combine_chunks().dictionary_encode()
-    X = np.empty((table.num_rows, len(columns) - 1))
-    for at, column in enumerate(column for column in columns if int(column) != layout.label):
+    features = layout.features
+    X = np.empty((table.num_rows, len(features)))
+    for at, column in enumerate(features):
         X[:, at] = table.column(column).to_numpy()
-    names = [name.strip() for name in labels.dictionary.to_pylist()]
-    marks = labels.indices.to_numpy().astype(np.int64)
-    return Block(X, names, marks, text.blame, columns=layout.columns)
+    names, which = distinct([name.strip() for name in labels.dictionary.to_pylist()])
+    marks = which[labels.indices.to_numpy()]
+    return Block(X, names, marks, text.blame, text=True, columns=layout.columns, notes=layout.notes)
 
 
 def _careful(text: Text, layout: Layout) -> Block:
     """The rounds of a text, or the error that names its first bad cell."""
-    labels, rows = [], []
+    labels: list[str] = []
+    values = array("d")
+    features = layout.features
     for number, line in text.rounds():
         cells = _cells(text, number, line, layout.delimiter)
         if len(cells) != len(layout.names):
             raise StreamError(text.source, f"{len(cells)} cells where {len(layout.names)} are expected", number)
-        labels.append(cells.pop(layout.label).strip())
-        row = [_number(cell) for cell in cells]
-        if None in row:
-            at = row.index(None)
-            name = layout.names[at + (at >= layout.label)]
-            raise StreamError(text.source, f"column {name}: {cells[at]!r} is not a number", number)
-        rows.append(row)
-    names, marks = distinct(np.array(labels))
-    return Block(np.array(rows, dtype=np.float64), names, marks, text.blame, columns=layout.columns)
+        labels.append(cells[layout.label].strip())
+        for at in features:
+            value = as_number(cells[at])
+            if value is None:
+                name = layout.names[at].strip()
+                raise StreamError(text.source, f"column {name}: {shown(cells[at])} is not a number", number)
+            values.append(value)
+    X = np.array(values).reshape(len(labels), len(features))
+    names, marks = distinct(labels)
+    return Block(X, names, marks, text.blame, text=True, columns=layout.columns, notes=layout.notes)
 
 
 def _cells(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:
     try:
-        return next(csv.reader([line.decode().rstrip("\r\n")], delimiter=delimiter))
+        return next(csv.reader([line.decode().rstrip("\r\n")], delimiter=delimiter, strict=True))
     except UnicodeDecodeError:
         raise StreamError(text.source, "the line is not UTF-8 text: convert the file first", number) from None
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+    except csv.Error as error:
+        raise StreamError(text.source, f"the cells of the line cannot be told apart ({error})", number) from None

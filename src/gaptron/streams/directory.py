@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from scipy import sparse
 
 from gaptron.errors import StreamError
@@ -30,7 +29,7 @@ class Entry(NamedTuple):
     def fitted(self, stream: Stream | Chunks) -> Stream | Chunks:
         """The stream under its name, and written out if its rows are dense whatever the format of the file."""
         if self.dense and isinstance(stream, Stream) and sparse.issparse(stream.X):
-            stream = replace(stream, X=stream.X.toarray().astype(np.float64, copy=False))
+            stream = replace(stream, rows=stream.rows._replace(X=stream.X.toarray()))
         return replace(stream, name=self.name)
 
 

@@ -1,22 +1,25 @@
-"""Files become streams: the format is told by the extension, the reading done beside this file."""
+"""Files become streams: the extension says the format, and each format has a reader beside this file."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from scipy import sparse
+
 from gaptron.errors import InputError, StreamError
 from gaptron.streams import csv_text, npz, openml, parquet, svmlight, vw
-from gaptron.streams.block import Block, check, labels_of, rows_of
+from gaptron.streams.block import Block, check_labels, measure
 from gaptron.streams.directory import DIRECTORY, find
-from gaptron.streams.labels import Label, codes, given
+from gaptron.streams.labels import Codes, Label, given
 from gaptron.streams.named import NAMED, make
 from gaptron.streams.source import Source
-from gaptron.streams.stream import Chunk, Chunks, Stream, relabelled, settle, settled
+from gaptron.streams.stream import Chunks, Stream, relabelled, settle, settled
 from gaptron.streams.table import Column
 
-Read = Callable[[int | None], Iterator[Block]]
-"""Blocks of so many rounds, from the start; None: one block."""
+Read = Callable[[int | None, int | None], Iterator[Block]]
+"""Blocks of so many rounds, from the start (None: one block), features counted from so much (None: as found)."""
 
 
 class Format(NamedTuple):
@@ -47,6 +50,8 @@ def open_stream(
     classes: Iterable[Label] | None = None,
     n_features: int | None = None,
     chunk: int | None = None,
+    index_base: str | int = "auto",
+    header: bool | None = None,
 ) -> Stream | Chunks:
     """A stream from a file, from standard input or by name.
 
@@ -54,43 +59,54 @@ def open_stream(
         source: a path (.svm .csv .tsv .parquet .npz .vw; .gz .bz2 .xz are unpacked), "-" for standard input, or the
             name of a stream made here: "synsep", "synsep:rounds=1000,seed=3" (a file of that name is "./synsep");
             or "openml:NAME", "openml:NAME@VERSION"; or a name in the data directory GAPTRON_DATA.
-        format: where the extension does not tell; on standard input the default is svmlight.
+        format: where the extension does not say it; on standard input the default is svmlight.
         label: the label column of a table, by name or number from 0; by default y, label, class, target, or the last.
         classes: the labels in code order; by default the sorted labels found.
         n_features: the width; by default that of the widest row, and 2¹⁸ for vw.
-        chunk: read about so many rounds at a time, in bounded memory. What is not told of `classes` and
-            `n_features` is then learned by one pass over the file before, which standard input does not allow.
+        chunk: read about so many rounds at a time, in bounded memory. Of `classes` and `n_features`, what is not given
+            is then learned by one pass over the file before, which standard input does not allow.
+        index_base: what svmlight features count from: 0, 1, or "auto": 0 if an index 0 occurs in what is read first
+            (the whole file; in chunks that need no pass before, the first chunk), else 1. Give it whenever several
+            files belong together; `index_base` of the stream says what was used.
+        header: is the first line of a CSV or TSV file a header? By default the lines below it show that.
 
     Raises:
         StreamError: names the file and, where there are lines, the line.
     """
     path = os.fspath(source)
+    base = svmlight.known_base(index_base)
+    untouched = (format, label, classes, n_features, chunk, base, header) == (None,) * 7
+    for kind, names in (("made here", path.partition(":")[0] in NAMED), ("fetched", path.startswith(openml.PREFIX))):
+        if names and not untouched:
+            raise InputError(f"{path} is {kind}: format, label, classes, n_features and the like are for files")
     if path.partition(":")[0] in NAMED:
-        if (format, label, classes, n_features, chunk) != (None,) * 5:
-            raise InputError(f"{path} is made here: format, label, classes, n_features and chunk are for files")
         return make(path)
     if path.startswith(openml.PREFIX):
-        if (format, label, classes, n_features, chunk) != (None,) * 5:
-            raise InputError(f"{path} is fetched: format, label, classes, n_features and chunk are for files")
         return openml.fetch(path)
     entry = find(path)
     if entry is not None:
-        found = open_stream(entry.path, n_features=n_features or entry.n_features, classes=classes, chunk=chunk)
-        return entry.fitted(found)
+        known_width = n_features or entry.n_features
+        return entry.fitted(
+            open_stream(entry.path, n_features=known_width, classes=classes, chunk=chunk, index_base=index_base)
+        )
     if min(x for x in (chunk, n_features, 1) if x is not None) < 1:
         raise InputError("chunk and n_features must be at least 1")
     origin = Source(path)
     name = _format(origin, format)
-    known = None if classes is None else given(classes)
+    try:
+        known = None if classes is None else given(classes)
+    except InputError as error:
+        raise StreamError(origin.name, str(error)) from None
     width = n_features or FORMATS[name].width
-    read = _reader(origin, name, label, width)
+    read = _reader(origin, name, label, width, base, header)
     if chunk is None:
-        for block in read(None):
+        for block in read(None, base):
             return Stream(**settled(block, known, width, origin.name))
         raise _empty(origin)
     if FORMATS[name].whole or (FORMATS[name].binary and origin.piped):
         raise StreamError(origin.name, f"{name} cannot be read in chunks from here: leave out chunk")
-    return _chunks(origin, partial(read, chunk), known, width)
+    counts = name == "svmlight" and base is None  # from what do features count?
+    return _chunks(origin, partial(read, chunk), known, width, base, counts)
 
 
 def _format(source: Source, asked: str | None) -> str:
@@ -99,8 +115,8 @@ def _format(source: Source, asked: str | None) -> str:
         hint = f"; a data set of the data directory needs {DIRECTORY} set to its folder" if bare else ""
         raise StreamError(source.name, f"there is no such file, and the streams made here are {', '.join(NAMED)}{hint}")
     extension, packed = source.suffixes
-    told = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
-    name = asked or ("svmlight" if source.piped else told)
+    by_extension = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
+    name = asked or ("svmlight" if source.piped else by_extension)
     if name not in FORMATS:
         raise StreamError(source.name, f"unknown format: say format= one of {', '.join(FORMATS)}")
     if packed and FORMATS[name].binary:
@@ -108,60 +124,89 @@ def _format(source: Source, asked: str | None) -> str:
     return name
 
 
-def _reader(source: Source, name: str, label: Column | None, width: int | None) -> Read:
+def _reader(
+    source: Source, name: str, label: Column | None, width: int | None, base: int | None, header: bool | None
+) -> Read:
     if label is not None and not FORMATS[name].table:
         raise StreamError(source.name, f"label= names a column, and {name} has none: leave it out")
+    if header is not None and name not in ("csv", "tsv"):
+        raise StreamError(source.name, f"header= is for CSV and TSV files, and this is {name}: leave it out")
+    if base is not None and name != "svmlight":
+        raise StreamError(source.name, f"index_base= is for svmlight files, and this is {name}: leave it out")
     readers: dict[str, Read] = {
-        "csv": lambda rows: csv_text.read(source, rows, label),
-        "npz": lambda rows: npz.read(source),
-        "parquet": lambda rows: parquet.read(source, rows, label),
-        "svmlight": lambda rows: svmlight.read(source, rows),
-        "tsv": lambda rows: csv_text.read(source, rows, label, "\t"),
-        "vw": lambda rows: vw.read(source, rows, width or vw.WIDTH),
+        "csv": lambda rows, _: csv_text.read(source, rows, label, header),
+        "npz": lambda rows, _: npz.read(source),
+        "parquet": lambda rows, _: parquet.read(source, rows, label),
+        "svmlight": lambda rows, base: svmlight.read(source, rows, base),
+        "tsv": lambda rows, _: csv_text.read(source, rows, label, header, "\t"),
+        "vw": lambda rows, _: vw.read(source, rows, width or vw.WIDTH),
     }
     return readers[name]
 
 
 def _chunks(
-    source: Source, read: Callable[[], Iterator[Block]], classes: tuple[Label, ...] | None, width: int | None
+    source: Source,
+    read: Callable[[int | None], Iterator[Block]],
+    classes: tuple[Label, ...] | None,
+    width: int | None,
+    base: int | None,
+    guess: bool,
 ) -> Chunks:
-    n_rounds: int | None = None
+    """The rounds of a source, read when they are asked for. `guess`: `base` must be found out."""
+    scan = Scan()
     notes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     if classes is None or width is None:
         if source.piped:
             raise StreamError(source.name, "reading it in chunks needs classes=... and n_features=...")
-        labels, widest, n_rounds, names = _scan(source, read())
-        classes, width = settle(labels, widest, classes, width, source.name)
-        notes = ("classes and width learned by one pass over the file",)
-    table, columns = codes(classes), width
+        # Counted from 0 the rows are as they stand, so that the whole file says what they count from.
+        scan = _scan(source, read(0 if guess else base), listed=classes is not None)
+        if guess:
+            base = 0 if scan.index_0 else 1
+        widest = max(scan.widest - (base or 0), 0) if guess else scan.widest
+        classes, width = settle(scan.labels, scan.text, widest, classes, width, source.name)
+        notes = (*scan.notes, "classes and width learned by one pass over the file")
+    elif guess and not source.piped:
+        base = next((block.index_base for block in read(None)), None)
+    labels, columns = classes, width
 
-    def rounds() -> Iterator[Chunk]:
-        empty = True
-        for block in read():
-            check(block)
-            yield rows_of(block, columns), labels_of(block, table)
-            empty = False
-        if empty:
+    def parts() -> Iterator[Stream]:
+        codes: Codes | None = None
+        for block in read(base):
+            codes = codes or Codes(labels, block.text)
+            yield Stream(**settled(block, labels, columns, source.name, codes))
+        if codes is None:
             raise _empty(source)
 
-    return Chunks(classes, width, source.name, rounds, n_rounds, relabelled(classes), notes, names)
+    return Chunks(classes, width, source.name, parts, scan.n_rounds, relabelled(classes), notes, scan.columns, base)
 
 
-def _scan(source: Source, blocks: Iterator[Block]) -> tuple[set[Label], int, int, tuple[str, ...]]:
-    """The labels, the widest row, the number of rounds and the columns, and nothing else in memory."""
-    labels: set[Label] = set()
-    widest = n_rounds = 0
+@dataclass
+class Scan:
+    """What one pass over a file finds out, in bounded memory."""
+
+    labels: set[Label] = field(default_factory=set)
+    text: bool = False
+    widest: int = 0
+    n_rounds: int | None = None
     columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    index_0: bool = False  # does any row have a value in the first column?
+
+
+def _scan(source: Source, blocks: Iterator[Block], listed: bool) -> Scan:
+    scan, n_rounds = Scan(), 0
     for block in blocks:
-        check(block)
-        labels.update(block.names)
-        widest = max(widest, block.X.shape[1])
+        measure(block)
+        check_labels(block, listed)
+        scan.labels.update(block.names)
+        scan.text, scan.columns, scan.notes = block.text, block.columns, block.notes
+        scan.widest = max(scan.widest, block.X.shape[1])
+        scan.index_0 = scan.index_0 or (sparse.issparse(block.X) and bool((block.X.indices == 0).any()))
         n_rounds += block.X.shape[0]
-        columns = block.columns
     if not n_rounds:
         raise _empty(source)
-    return labels, widest, n_rounds, columns
+    scan.n_rounds = n_rounds
+    return scan
 
 
 def _empty(source: Source) -> StreamError:

@@ -1,80 +1,88 @@
 """Labels: what a source calls its classes, and the codes 0..K-1 they become.
 
-Labels are matched by their spelling, so 3, 3.0, "3" and "3.0" name one class. "03" stays a text: leading
-zeros are often part of a name.
+Arrays, .npz and Parquet have types, and their labels stay as they are: 3 and "3" are two classes. Text has no types: if
+every label of a text file is a whole number (3, 3.0, +3), its labels are numbers, else they are texts as written.
+"03" is a text, for leading zeros are often part of a name.
 """
 
-import re
+import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gaptron.errors import InputError
+from gaptron.streams.numbers import as_number, as_whole
 from gaptron.types import Integers
+from gaptron.validation import Classes, is_missing
 
-Label = int | str
-
-_WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
-_EXACT = 2.0**53  # past this, floats skip whole numbers
+Label = Any
 
 
-def spelling(label: Label) -> str:
-    """The one way to write a label."""
-    text = str(label).strip()
-    if _WHOLE.fullmatch(text):
-        return str(int(text))
-    if _NUMBER.fullmatch(text) and abs(float(text)) < _EXACT and float(text).is_integer():
-        return str(int(float(text)))
-    return text
-
-
-def tidy(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """The labels as whole numbers if all of them are, else as texts; in the given order."""
-    texts = [spelling(label) for label in labels]
-    return tuple(int(text) for text in texts) if all(map(_WHOLE.fullmatch, texts)) else tuple(texts)
+def tidy(labels: Iterable[Any]) -> tuple[Any, ...]:
+    """The labels of a text as whole numbers if all of them are, else as texts; in the given order."""
+    texts = [str(label).strip() for label in labels]
+    wholes = [as_whole(text) for text in texts]
+    return tuple(texts) if None in wholes else tuple(wholes)
 
 
 def given(classes: Iterable[Label]) -> tuple[Label, ...]:
     """The classes a user lists, checked."""
-    named = tidy(classes)
-    if len(set(named)) < max(2, len(named)):
-        raise InputError(f"classes must list at least two different labels, not {list(named)}")
-    return named
+    labels = Classes(classes).labels
+    if len(labels) < 2:
+        raise InputError(f"classes must list at least two different labels, not {list(labels)}")
+    return labels
 
 
-def discover(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """The classes found in the data, sorted: whole numbers by value, texts by the alphabet."""
-    texts = {spelling(label) for label in labels}
-    for text in sorted(texts):
-        if _NUMBER.fullmatch(text) and not _WHOLE.fullmatch(text):
-            raise InputError(
-                f"label {text} is a number but not a whole one: is it a feature? Else list all classes=..."
-            )
-    if len(texts) < 2:
-        raise InputError(f"every round has label {min(texts)}, and a stream needs two classes: list all classes=...")
-    if all(map(_WHOLE.fullmatch, texts)):
-        return tuple(sorted(map(int, texts)))
-    return tuple(sorted(texts))
+def is_fraction(label: Label, text: bool) -> bool:
+    """Is it a number but not a whole one, and so more likely a feature?"""
+    number = as_number(label) if text else label
+    return isinstance(number, float) and math.isfinite(number) and not number.is_integer()
 
 
-def codes(classes: Sequence[Label]) -> dict[str, int]:
-    """Spelling → code."""
-    return {spelling(label): code for code, label in enumerate(classes)}
+def discover(labels: Iterable[Label], text: bool) -> tuple[Label, ...]:
+    """The classes found in the data, sorted: numbers by value, texts by the alphabet."""
+    classes = set(tidy(labels) if text else labels)
+    if len(classes) < 2:
+        only = next(iter(classes))
+        raise InputError(f"every round has label {only}, and a stream needs two classes: list all classes=...")
+    try:
+        return tuple(sorted(classes))
+    except TypeError:  # labels of several kinds: kind by kind
+        return tuple(sorted(classes, key=lambda label: (type(label).__name__, str(label))))
 
 
-def distinct(labels: NDArray[np.generic]) -> tuple[list[Label], Integers]:
-    """The different labels of a column, and for each round which of them it has."""
-    if labels.dtype.kind == "O":
-        labels = np.array(["" if label is None else spelling(label) for label in labels.tolist()])
-    if labels.dtype.kind in "bS":
-        labels = labels.astype(np.int64 if labels.dtype.kind == "b" else np.str_)
-    names, inverse = np.unique(labels, return_inverse=True)
-    return names.tolist(), inverse.astype(np.int64)
+class Codes:
+    """The codes of labels, looked up in tables that are made once for all rounds of a source."""
+
+    def __init__(self, classes: Sequence[Label], text: bool) -> None:
+        self.classes = classes
+        numbers = all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in classes)
+        self._as_number = text and numbers
+        spelled = text and not numbers
+        self._table = {str(label) if spelled else label: code for code, label in enumerate(classes)}
+        if len(self._table) < len(classes):
+            raise InputError("two of the classes are written alike, and a text file cannot tell them apart")
+
+    def of(self, names: Sequence[Label]) -> list[int]:
+        """The code of each name, -1 for a name that is no class.
+
+        A label of a text is compared with classes that are all numbers as a number, with others as it is written.
+        """
+        return [self._table.get(_number(name) if self._as_number else name, -1) for name in names]
 
 
-def first_broken(labels: NDArray[np.float64]) -> int | None:
-    """The first position whose label is not a whole number, None if all are."""
-    bad = np.flatnonzero(~((np.abs(labels) < _EXACT) & (labels == np.round(labels))))
-    return int(bad[0]) if bad.size else None
+def _number(text: str) -> float | int | None:
+    whole = as_whole(text)
+    return as_number(text) if whole is None else whole
+
+
+def distinct(labels: Iterable[Label]) -> tuple[list[Label], Integers]:
+    """The different labels, and for each round which of them it has; None stands for what is missing."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind != "O":
+        names, inverse = np.unique(labels, return_inverse=True)
+        return names.tolist(), inverse.astype(np.int64)
+    table: dict[Label, int] = {}
+    plain = (label.item() if isinstance(label, np.generic) else label for label in labels)
+    marks = [table.setdefault(None if is_missing(label) else label, len(table)) for label in plain]
+    return list(table), np.array(marks, dtype=np.int64)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gaptron.errors import StreamError
-from gaptron.streams.block import Blame, Block, blame_row, marked
+from gaptron.errors import GaptronError, StreamError
+from gaptron.streams.block import Blame, Block, blame_row
+from gaptron.streams.labels import distinct
 from gaptron.streams.rows import Rows, csr, tidy_rows
 from gaptron.streams.source import Source
 from gaptron.streams.table import Column, label_column
@@ -19,7 +20,6 @@ from gaptron.types import Integers
 
 def read(source: Source, rows: int | None, label: Column | None) -> Iterator[Block]:
     """The rounds of the source, `rows` rows to a block; None: all in one."""
-    import pyarrow as pa  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
     first = 0
@@ -31,8 +31,14 @@ def read(source: Source, rows: int | None, label: Column | None) -> Iterator[Blo
                     if table.num_rows:
                         yield _block(source.name, table.combine_chunks(), label, first)
                     first += table.num_rows
-        except (pa.ArrowInvalid, OSError) as error:
-            raise StreamError(source.name, f"cannot be read as Parquet ({error})") from None
+        except GaptronError:
+            raise
+        except Exception as error:  # a damaged file makes Arrow raise nearly everything
+            raise StreamError(source.name, f"cannot be read as Parquet ({_first_line(error)})") from None
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _table(batch: Any) -> Any:
@@ -45,13 +51,14 @@ def _block(source: str, table: Any, label: Column | None, first: int) -> Block:
     blame = blame_row(source, first)
     columns = table.column_names
     spot = label_column(source, columns, label)
-    names, marks = marked(_labels(table.column(spot), columns[spot], blame), blame)
+    names, marks = distinct(_labels(table.column(spot), columns[spot], blame))
     if "idx" in columns and hasattr(table.schema.field("idx").type, "value_field"):
         return Block(_sparse(table, blame), names, marks, blame)
-    features = [name for at, name in enumerate(columns) if at != spot]
+    features = [at for at in range(len(columns)) if at != spot]
     if not features:
         raise StreamError(source, "there is no column beside the label")
-    return Block(_dense(source, table, features, blame), names, marks, blame, columns=tuple(features))
+    X = _dense(source, table, features, blame)
+    return Block(X, names, marks, blame, columns=tuple(columns[at] for at in features))
 
 
 def _labels(column: Any, name: str, blame: Blame) -> NDArray[Any]:
@@ -67,17 +74,18 @@ def _labels(column: Any, name: str, blame: Blame) -> NDArray[Any]:
     return labels
 
 
-def _dense(source: str, table: Any, features: list[str], blame: Blame) -> Rows:
+def _dense(source: str, table: Any, features: list[int], blame: Blame) -> Rows:
     arrays = []
-    for name in features:
-        column = table.column(name)
+    for at in features:
+        column, name = table.column(at), table.column_names[at]
         if column.null_count:
             raise blame(_first_null(column), f"column {name} has no value: fill it first")
         array = column.to_numpy()
         if array.dtype.kind not in "iufb":
             raise StreamError(source, f"column {name} holds {column.type}, not numbers: drop it or encode it")
         arrays.append(array)
-    X = np.empty((table.num_rows, len(features)), np.result_type(np.float32, *arrays))
+    single = all(array.dtype == np.float32 for array in arrays)
+    X = np.empty((table.num_rows, len(features)), np.float32 if single else np.float64)
     for at, array in enumerate(arrays):
         X[:, at] = array
     return X
@@ -85,6 +93,8 @@ def _dense(source: str, table: Any, features: list[str], blame: Blame) -> Rows:
 
 def _sparse(table: Any, blame: Blame) -> Rows:
     ends, indices = _lists(table.column("idx"), blame)
+    if indices.size and indices.dtype.kind not in "iu":
+        raise blame(0, f"idx holds {indices.dtype}, not whole numbers")
     values = np.ones(len(indices))
     if "val" in table.column_names:
         other, values = _lists(table.column("val"), blame)

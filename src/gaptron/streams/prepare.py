@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import reduce
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -10,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gaptron.errors import InputError
-from gaptron.streams.rows import Rows, csr, divided, norms
-from gaptron.streams.stream import Chunk, Chunks, Stream
+from gaptron.streams.rows import Rows, csr, divided
+from gaptron.streams.stream import Chunks, Stream
+from gaptron.validation import MeasuredRows, norms
 
 _Any = TypeVar("_Any", Stream, Chunks)
 
@@ -20,7 +20,7 @@ CLIP = 5.0
 
 class _Step(NamedTuple):
     word: str
-    change: Callable[[Rows], Rows]
+    change: Callable[[MeasuredRows], MeasuredRows]
 
 
 def prepare(
@@ -66,23 +66,26 @@ def prepare(
 
 
 def _in_memory(stream: Stream, steps: list[_Step], limit: int | None, shuffle: int | None) -> Stream:
-    X, y = stream.X[:limit], stream.y[:limit]
+    rows, y = stream.rows, stream.y
     words = [*_limited(limit), *(step.word for step in steps)]
-    X = _changed(X, steps)
+    if limit is not None and limit < len(y):
+        rows, y = MeasuredRows(rows.X[:limit], rows.norms[:limit]), y[:limit]
+    for step in steps:
+        rows = step.change(rows)
     if shuffle is not None:
         order = np.random.default_rng(shuffle).permutation(len(y))
-        X, y = X[order], y[order]
+        rows, y = MeasuredRows(rows.X[order], rows.norms[order]), y[order]
         words.append(f"shuffled (seed {shuffle})")
-    return replace(stream, X=X, y=y, prepared=(*stream.prepared, *words))
+    return replace(stream, rows=rows, y=y, prepared=(*stream.prepared, *words))
 
 
 def _on_the_way(stream: Chunks, steps: list[_Step], limit: int | None) -> Chunks:
-    def read() -> Iterator[Chunk]:
+    def parts() -> Iterator[Stream]:
         left = limit
-        for X, y in stream:
-            yield _changed(X[:left], steps), y[:left]
+        for part in stream.parts():
+            yield _in_memory(part, steps, left, None)
             if left is not None:
-                left -= len(y)
+                left -= part.n_rounds
                 if left <= 0:
                     return
 
@@ -93,7 +96,7 @@ def _on_the_way(stream: Chunks, steps: list[_Step], limit: int | None) -> Chunks
     return replace(
         stream,
         n_features=stream.n_features + wider,
-        read=read,
+        parts=parts,
         n_rounds=n_rounds,
         prepared=(*stream.prepared, *words),
     )
@@ -103,8 +106,8 @@ def _limited(limit: int | None) -> list[str]:
     return [] if limit is None else [f"first {limit} rounds"]
 
 
-def _changed(X: Rows, steps: list[_Step]) -> Rows:
-    return reduce(lambda rows, step: step.change(rows), steps, X)
+def _measured(X: Rows) -> MeasuredRows:
+    return MeasuredRows(X, norms(X))
 
 
 def _log1p_values(x: NDArray[Any]) -> NDArray[Any]:
@@ -112,26 +115,34 @@ def _log1p_values(x: NDArray[Any]) -> NDArray[Any]:
     return y
 
 
-def _log1p(X: Rows) -> Rows:
+def _log1p(rows: MeasuredRows) -> MeasuredRows:
+    X = rows.X
     if sparse.issparse(X):
-        return csr(_log1p_values(X.data), X.indices, X.indptr, X.shape[1])
-    return _log1p_values(X)
+        return _measured(csr(_log1p_values(X.data), X.indices, X.indptr, X.shape[1]))
+    return _measured(_log1p_values(X))
 
 
-def _standardized(X: Rows) -> Rows:
+def _standardized(rows: MeasuredRows) -> MeasuredRows:
+    X = rows.X
     if sparse.issparse(X):
         raise InputError("standardize would fill sparse rows: use Stream.from_arrays(X.toarray(), y), or log1p")
-    middle, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    if not np.isfinite(spread).all():
+        raise InputError(f"column {np.argmin(np.isfinite(spread))} is too large to standardize: scale it first")
     spread[X.min(axis=0) == X.max(axis=0)] = 1.0  # rounding may leave such a column a tiny deviation
-    Z: NDArray[Any] = (X - middle) / spread
-    return np.clip(Z, -CLIP, CLIP, out=Z).astype(X.dtype, copy=False)
+    Z: NDArray[Any] = (X - middle) / np.where(spread > 0.0, spread, 1.0)  # squares of tiny values may be lost
+    return _measured(np.clip(Z, -CLIP, CLIP, out=Z).astype(X.dtype, copy=False))
 
 
-def _with_constant(X: Rows) -> Rows:
+def _with_constant(rows: MeasuredRows) -> MeasuredRows:
+    X = rows.X
     one = np.ones((X.shape[0], 1), dtype=X.dtype)
-    return sparse.hstack([X, sparse.csr_array(one)], format="csr") if sparse.issparse(X) else np.hstack([X, one])
+    if sparse.issparse(X):
+        joined = sparse.hstack([X, sparse.csr_array(one)], format="csr")
+        return _measured(csr(joined.data, joined.indices, joined.indptr, joined.shape[1]))
+    return _measured(np.hstack([X, one]))
 
 
-def _unit_norm(X: Rows) -> Rows:
-    size = norms(X)
-    return divided(X, np.where(size > 0, size, 1.0))
+def _unit_norm(rows: MeasuredRows) -> MeasuredRows:
+    return _measured(divided(rows.X, np.where(rows.norms > 0, rows.norms, 1.0)))

@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from gaptron.errors import StreamError
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
 _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # any that does not end its line
 _MARK = b"\xef\xbb\xbf"  # the byte order mark some editors write before UTF-8
 
 
@@ -53,6 +55,8 @@ class Source:
                 yield file
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
             raise StreamError(self.name, f"the compressed data is damaged ({error})") from None
+        except MemoryError:
+            raise StreamError(self.name, "there is not enough memory to read it: read it in chunks") from None
         except OSError as error:
             raise StreamError(self.name, f"cannot be read ({error.strerror or error})") from None
 
@@ -101,6 +105,17 @@ class Text(NamedTuple):
             content = line if self.comment is None else line.partition(self.comment)[0]
             if content.strip():
                 yield number, content
+
+    def check_line_ends(self) -> None:
+        """Refuse a carriage return inside a line, which some take for the end of a line and others do not."""
+        if self.data.count(b"\r") == self.data.count(b"\r\n"):
+            return
+        stray = _STRAY_RETURN.search(self.data)
+        if stray:
+            number = self.first + self.data.count(b"\n", 0, stray.start())
+            raise StreamError(
+                self.source, "a carriage return stands alone: end lines with a line feed (dos2unix, mac2unix)", number
+            )
 
     def blame(self, row: int, problem: str) -> StreamError:
         """The error for a problem in the round number `row` of this text."""

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
 
 from gaptron.errors import InputError, StreamError
-from gaptron.streams.block import Block, check, labels_of, marked, rows_of
-from gaptron.streams.labels import Label, codes, discover, given
-from gaptron.streams.rows import Rows, norms, tidy_rows
-from gaptron.types import Integers
+from gaptron.streams.block import Block, check_labels, labels_of, measure, rows_of
+from gaptron.streams.labels import Codes, Label, discover, distinct, given
+from gaptron.streams.rows import Rows, tidy_rows
+from gaptron.types import Integers, Vector
+from gaptron.validation import CheckedRows, MeasuredRows, within_range
 
 Chunk = tuple[Rows, Integers]
 
@@ -18,24 +20,40 @@ Chunk = tuple[Rows, Integers]
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Rounds in memory. Nobody checks them again.
+    """Rounds in memory, validated once: `gaptron.validation.checked` takes a stream and looks at no value again.
 
     X is a C-contiguous array of floats or a canonical `csr_array`; y holds the codes 0..K-1, and classes[code]
     is the label the source used.
     """
 
-    X: Rows
+    rows: MeasuredRows
     y: Integers
     classes: tuple[Label, ...]
     name: str
     prepared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # the features' names as read, where the source has any
+    index_base: int | None = None  # what the source counted features from, 0 or 1, where it writes their numbers
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, classes: Iterable[Label] | None = None, name: str = "arrays") -> Self:
-        """A stream of arrays: X dense or any scipy sparse matrix, y whole numbers or texts."""
-        return cls(**settled(block_of(X, y, name), classes, None, name))
+        """A stream of arrays: X dense or any scipy sparse matrix, y labels of any kind, which stay as they are."""
+        return cls(**settled(block_of(X, y, name), None if classes is None else given(classes), None, name))
+
+    @property
+    def X(self) -> Rows:  # noqa: N802
+        """The rows, T × d."""
+        return self.rows.X
+
+    @property
+    def norms(self) -> Vector:
+        """‖x‖ of every row."""
+        return self.rows.norms
+
+    @cached_property
+    def checked(self) -> CheckedRows:
+        """The rows as a learner plays them; refused if a norm is out of range."""
+        return within_range(self.rows, self.name)
 
     @property
     def n_rounds(self) -> int:
@@ -55,7 +73,7 @@ class Stream:
     @property
     def norm(self) -> float:
         """The largest ‖x‖."""
-        return float(norms(self.X).max())
+        return float(self.norms.max())
 
 
 @final
@@ -63,20 +81,22 @@ class Stream:
 class Chunks:
     """Rounds read as they are played, in bounded memory: an iterable of (X, y), each some rounds in a row.
 
-    A file can be iterated again and again, standard input once.
+    `parts()` gives the same rounds as small streams. A file can be iterated again and again, standard input once.
     """
 
     classes: tuple[Label, ...]
     n_features: int
     name: str
-    read: Callable[[], Iterator[Chunk]] = field(repr=False)
+    parts: Callable[[], Iterator[Stream]] = field(repr=False)
     n_rounds: int | None = None  # None: not known before the end
     prepared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # the features' names as read, where the file was looked through before
+    index_base: int | None = None  # as in a stream; None also where only the first rows will show it
 
     def __iter__(self) -> Iterator[Chunk]:
-        return self.read()
+        for part in self.parts():
+            yield part.X, part.y
 
     @property
     def n_classes(self) -> int:
@@ -90,45 +110,55 @@ def relabelled(classes: tuple[Label, ...]) -> tuple[str, ...]:
 
 
 def settle(
-    labels: Iterable[Label], widest: int, classes: Iterable[Label] | None, n_features: int | None, name: str
+    labels: Iterable[Label], text: bool, widest: int, classes: tuple[Label, ...] | None, width: int | None, name: str
 ) -> tuple[tuple[Label, ...], int]:
     """Classes and width: as given, else as found."""
-    if not widest and n_features is None:
+    if not widest and width is None:
         raise StreamError(name, "no round has a feature: say n_features=... if that is right")
-    try:
-        named = discover(labels) if classes is None else given(classes)
-    except InputError as error:
-        raise StreamError(name, str(error)) from None
-    return named, n_features or widest
+    if classes is None:
+        try:
+            classes = discover(labels, text)
+        except InputError as error:
+            raise StreamError(name, str(error)) from None
+    return classes, width or widest
 
 
-def settled(block: Block, classes: Iterable[Label] | None, n_features: int | None, name: str) -> dict[str, Any]:
-    """The fields of a `Stream` that is one block."""
-    check(block)
-    named, width = settle(block.names, block.X.shape[1], classes, n_features, name)
+def settled(
+    block: Block, classes: tuple[Label, ...] | None, width: int | None, name: str, codes: Codes | None = None
+) -> dict[str, Any]:
+    """The fields of a `Stream` that is one block. `codes`: those of the classes, where they are at hand."""
+    rows = measure(block)
+    check_labels(block, listed=classes is not None)
+    classes, width = settle(block.names, block.text, block.X.shape[1], classes, width, name)
     return {
-        "X": rows_of(block, width),
-        "y": labels_of(block, codes(named)),
-        "classes": named,
+        "rows": rows._replace(X=rows_of(block, width)),
+        "y": labels_of(block, codes or Codes(classes, block.text)),
+        "classes": classes,
         "name": name,
-        "prepared": relabelled(named),
+        "prepared": relabelled(classes),
+        "notes": block.notes,
         "columns": block.columns,
+        "index_base": block.index_base,
     }
 
 
 def block_of(X: Any, y: Any, name: str) -> Block:
     """Arrays as one block."""
-    labels = np.asarray(y)
+    labels = y if isinstance(y, (list, tuple)) else np.asarray(y)
     try:
         rows = tidy_rows(X)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: X must be a matrix of numbers ({error})") from None
-    if rows.ndim != 2 or labels.ndim != 1 or rows.shape[0] != len(labels) or 0 in rows.shape:
-        raise InputError(
-            f"{name}: X needs a row for each label and at least one column, but X is {rows.shape} and y {labels.shape}"
+    except InputError as error:
+        raise StreamError(name, f"X must be a matrix of numbers ({error})") from None
+    shape = np.shape(labels) if isinstance(labels, np.ndarray) else (len(labels),)
+    if len(shape) != 1 or rows.shape[0] != shape[0] or 0 in rows.shape:
+        raise StreamError(
+            name, f"X needs a row for each label and at least one column, but X is {rows.shape} and y {shape}"
         )
 
     def blame(row: int, problem: str) -> InputError:
         return StreamError(name, f"X[{row}]: {problem}")
 
-    return Block(rows, *marked(labels, blame), blame)
+    try:
+        return Block(rows, *distinct(labels), blame)
+    except TypeError:
+        raise StreamError(name, "y must hold plain labels, such as words or numbers") from None

@@ -16,6 +16,7 @@ from gaptron.errors import InputError
 from gaptron.streams.rows import CSR, csr
 from gaptron.streams.stream import Stream
 from gaptron.types import Integers
+from gaptron.validation import measured
 
 KEYWORDS, COMMON, TOPICS = 120, 280, 9
 OFF, ON = 5, 20  # keywords turned off and common words turned on in each document
@@ -24,7 +25,7 @@ OFF, ON = 5, 20  # keywords turned off and common words turned on in each docume
 def synsep(n_rounds: int = 100_000, seed: int = 0, topics: int = TOPICS) -> Stream:
     """Documents that a linear rule can tell apart. The paper has 9 topics."""
     X, y = _documents(n_rounds, topics, _generator(seed))
-    return Stream(X, y, tuple(range(topics)), "synsep", notes=(f"seed {seed}",))
+    return Stream(measured(X), y, tuple(range(topics)), "synsep", notes=(f"seed {seed}",))
 
 
 def synnonsep(n_rounds: int = 100_000, seed: int = 0, noise: float = 0.05, topics: int = TOPICS) -> Stream:
@@ -40,7 +41,7 @@ def synnonsep(n_rounds: int = 100_000, seed: int = 0, noise: float = 0.05, topic
     struck = rng.random(n_rounds) < noise
     y[struck] = (y[struck] + rng.integers(1, topics, struck.sum())) % topics
     word = f"label noise {noise:g}: one of the other {topics - 1}"
-    return Stream(X, y, tuple(range(topics)), "synnonsep", notes=(f"seed {seed}", word))
+    return Stream(measured(X), y, tuple(range(topics)), "synnonsep", notes=(f"seed {seed}", word))
 
 
 def synswitch(n_rounds: int = 100_000, seed: int = 0, switches: int = 2) -> Stream:
@@ -50,7 +51,9 @@ def synswitch(n_rounds: int = 100_000, seed: int = 0, switches: int = 2) -> Stre
     X, y = _documents(n_rounds, TOPICS, rng)
     part = np.arange(n_rounds) * (switches + 1) // n_rounds
     names = np.stack([rng.permutation(TOPICS) for _ in range(switches + 1)])
-    return Stream(X, names[part, y], tuple(range(TOPICS)), "synswitch", notes=(f"seed {seed}", f"{switches} switches"))
+    return Stream(
+        measured(X), names[part, y], tuple(range(TOPICS)), "synswitch", notes=(f"seed {seed}", f"{switches} switches")
+    )
 
 
 def alternating(n_rounds: int = 20_000, seed: int = 0, period: int = 50, labels: int = 5, features: int = 20) -> Stream:
@@ -62,7 +65,9 @@ def alternating(n_rounds: int = 20_000, seed: int = 0, period: int = 50, labels:
     rules = rng.normal(size=(2, features, labels))
     turn = np.arange(n_rounds) // period % 2
     y = np.stack([X @ rule for rule in rules])[turn, np.arange(n_rounds)].argmax(axis=1)
-    return Stream(X, y, tuple(range(labels)), "alternating", notes=(f"seed {seed}", f"rules change every {period}"))
+    return Stream(
+        measured(X), y, tuple(range(labels)), "alternating", notes=(f"seed {seed}", f"rules change every {period}")
+    )
 
 
 def twolabels(
@@ -89,7 +94,7 @@ def twolabels(
     y = np.where(u < first, pairs[context, 0], np.where(u < first + second, pairs[context, 1], y))
     X = csr(np.ones(n_rounds), context.astype(np.int32), np.arange(n_rounds + 1), contexts)
     word = f"{contexts} contexts, two labels of probability {first:g} and {second:g}"
-    return Stream(X, y.astype(np.int64), tuple(range(labels)), "twolabels", notes=(f"seed {seed}", word))
+    return Stream(measured(X), y.astype(np.int64), tuple(range(labels)), "twolabels", notes=(f"seed {seed}", word))
 
 
 def xor(n_rounds: int = 50_000, seed: int = 0, noise: int = 6) -> Stream:
@@ -102,7 +107,7 @@ def xor(n_rounds: int = 50_000, seed: int = 0, noise: int = 6) -> Stream:
     rng = _generator(seed)
     X = rng.choice([-1.0, 1.0], size=(_rounds(n_rounds), 4 + noise))
     y = 2 * (X[:, 0] != X[:, 1]) + (X[:, 2] != X[:, 3])
-    return Stream(X, y.astype(np.int64), (0, 1, 2, 3), "xor", notes=(f"seed {seed}",))
+    return Stream(measured(X), y.astype(np.int64), (0, 1, 2, 3), "xor", notes=(f"seed {seed}",))
 
 
 def _whole(name: str, number: int, least: int) -> None:

@@ -5,6 +5,7 @@ added. A word that touches the first bar is a tag, as in Vowpal Wabbit itself.
 """
 
 import zlib
+from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ import numpy as np
 from gaptron.errors import StreamError
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
+from gaptron.streams.numbers import as_number, shown
 from gaptron.streams.rows import csr, tidy_rows
 from gaptron.streams.source import Source, texts
 
@@ -27,10 +29,9 @@ class _MalformedError(ValueError):
 def read(source: Source, rows: int | None, n_features: int) -> Iterator[Block]:
     """The rounds of the source, `rows` lines to a block; None: all in one."""
     for text in texts(source, rows):
+        text.check_line_ends()
         labels: list[str] = []
-        indices: list[int] = []
-        values: list[float] = []
-        ends = [0]
+        indices, values, ends = array("q"), array("d"), array("q", [0])
         for number, line in text.rounds():
             try:
                 labels.append(_label(line))
@@ -41,8 +42,9 @@ def read(source: Source, rows: int | None, n_features: int) -> Iterator[Block]:
                 raise StreamError(text.source, str(problem), number) from None
             ends.append(len(indices))
         if labels:
-            names, marks = distinct(np.array(labels))
-            yield Block(tidy_rows(csr(values, indices, ends, n_features)), names, marks, text.blame)
+            names, marks = distinct(labels)
+            rows_read = csr(np.array(values), np.array(indices), np.array(ends), n_features)
+            yield Block(tidy_rows(rows_read), names, marks, text.blame, text=True)
 
 
 @lru_cache(maxsize=2**18)
@@ -64,9 +66,9 @@ def _label(line: bytes) -> str:
     if not words:
         raise _MalformedError("no label: put one, and a space, before the first |")
     if len(words) > 2:
-        raise _MalformedError(f"{' '.join(words)!r} is more than a label and an importance")
+        raise _MalformedError(f"{shown(' '.join(words))} is more than a label and an importance")
     if len(words) == 2 and _number(words[1].encode()) != 1.0:
-        raise _MalformedError(f"importance {words[1]}: weights other than 1 are not supported")
+        raise _MalformedError(f"importance {shown(words[1])[1:-1]}: weights other than 1 are not supported")
     return words[0]
 
 
@@ -79,12 +81,12 @@ def _features(line: bytes) -> Iterator[tuple[bytes, float]]:
         for word in words:
             name, colon, value = word.partition(b":")
             if not name:
-                raise _MalformedError(f"{word.decode(errors='replace')!r} is a value without a feature")
+                raise _MalformedError(f"{shown(word)} is a value without a feature")
             yield namespace + b"^" + name, factor * (_number(value) if colon else 1.0)
 
 
 def _number(word: bytes) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise _MalformedError(f"{word.decode(errors='replace')!r} is not a number") from None
+    value = as_number(word.decode("latin-1"))
+    if value is None:
+        raise _MalformedError(f"{shown(word)} is not a number")
+    return value

@@ -1,0 +1,80 @@
+"""The compiled reader of svmlight text against scikit-learn's parser and against `float`."""
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
+
+from gaptron.errors import StreamError
+from gaptron.streams import open_stream, svmlight
+from gaptron.streams.source import Text
+from tests.streams.writers import put
+
+EDGES = "0 -0 +0.0 5. -.5 00012 1e22 1e23 1e-22 1e-23 123456789012345e22 9007199254740993 0e999 1e-400".split()
+floats = st.floats(allow_nan=False, allow_infinity=False)
+spelled = st.one_of(
+    floats.map(repr),
+    st.tuples(floats, st.integers(0, 20)).map(lambda pair: f"{pair[0]:.{pair[1]}e}"),
+    st.tuples(st.floats(-1e6, 1e6), st.integers(0, 20)).map(lambda pair: f"{pair[0]:.{pair[1]}f}"),
+    st.integers(-(10**25), 10**25).map(str),
+    st.sampled_from(
+        "0 -0 +0.0 5. -.5 00012 1e22 1e23 1e-22 1e-23 123456789012345e22 9007199254740993 0e999 1e-400".split()
+    ),
+)
+spaces = st.sampled_from([" ", "\t", "  ", " \x0b", "\x0c "])
+pairs = st.dictionaries(st.integers(0, 2**31 - 2), spelled, max_size=6)
+endings = st.sampled_from(["", " ", "# words", " # 1:2 3", "\r", "#"])
+line = st.tuples(st.integers(-9, 9), st.sampled_from(["", ".0", "e0"]), st.booleans(), pairs, spaces, endings)
+
+
+def written(line) -> str:
+    label, tail, query, pairs, space, ending = line
+    words = [f"{label}{tail}", *(["qid:7"] if query else []), *(f"{i}:{v}" for i, v in sorted(pairs.items()))]
+    return space.join(words) + ending
+
+
+def parsed(data: bytes):
+    return svmlight._parsed(Text("text", 1, data, b"#"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(line, max_size=8), st.sampled_from(["\n", "\n\n", "\n # no round\n", "\r\n"]), st.booleans())
+def test_the_rounds_are_those_of_scikit_learn(lines, between, ended):
+    data = (between.join(map(written, lines)) + ("\n" if ended else "")).encode()
+    X, labels = parsed(data)
+    if not lines:
+        assert not labels.size
+        return
+    other, others = load_svmlight_file(io.BytesIO(data), dtype=np.float64, zero_based=True)
+    np.testing.assert_array_equal(labels, others)
+    np.testing.assert_array_equal(X.indptr, other.indptr)
+    np.testing.assert_array_equal(X.indices, other.indices)
+    assert X.data.tobytes() == other.data.tobytes()  # to the last bit, and the sign of zero
+
+
+@settings(max_examples=1000, deadline=None)
+@given(spelled)
+def test_every_number_is_read_as_python_reads_it(text):
+    X, _ = parsed(f"1 1:{text}\n".encode())
+    assert X.data.tobytes() == np.float64(text).tobytes()
+
+
+BAD = "1_0 1: :1 1:: 1:1: 1:1,2 1:0x1 1:1e 1:e5 1:. 1:+ 1:--1 +1:1 -0:1 1:1_0".split(" ")
+BAD += "qid qi:1 qid1:1 1 x 1:n 1:infin \0 1:1\0".split(" ")
+
+
+@pytest.mark.parametrize("word", BAD)
+def test_what_is_no_pair_is_refused_in_words(tmp_path, word):
+    path = put(tmp_path, "a.svm", f"0 1:1\n1 {word} 5:1\n")
+    with pytest.raises(StreamError, match=r"line 2: .* is not index:value"):
+        open_stream(path)
+
+
+@pytest.mark.parametrize("word", "1_0 x 1: - 1x 1e 0x1 \0".split(" "))
+def test_what_is_no_label_is_refused_in_words(tmp_path, word):
+    path = put(tmp_path, "a.svm", f"0 1:1\n{word} 5:1\n")
+    with pytest.raises(StreamError, match=r"line 2: label .* is not a number"):
+        open_stream(path)
