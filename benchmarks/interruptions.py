@@ -74,7 +74,7 @@ def interrupt_play(times: int, rng: random.Random) -> tuple[int, int]:
         learner, done = make(), 0
         while done < ROUNDS:
             last = learner.interrupted
-            with Ctrl(rng.uniform(0.0, takes)):
+            with Ctrl(rng.uniform(0.001, takes)):
                 learner.play(stream.X[done:], stream.y[done:])
             assert learner.rounds == learner.decided, "counters disagree"
             if learner.interrupted is not last and learner.interrupted is not None:

@@ -51,3 +51,10 @@ def number(name: str, given: Any) -> float:
         return float(given)
     except (TypeError, ValueError, OverflowError):
         raise SettingError(f"{name}={given!r} must be a number") from None
+
+
+def plain_dict(name: str, given: Any) -> dict[str, Any]:
+    """Words and what they stand for, from a file: texts, numbers, True, False or None."""
+    if type(given) is not dict or not all(isinstance(value, str | int | float | None) for value in given.values()):
+        raise ValueError(f"{name} is not a list of plain values by name")
+    return given

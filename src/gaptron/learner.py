@@ -1,7 +1,6 @@
 """Learner: the object a user holds. It checks what callers give, and answers in their own labels."""
 
 import inspect
-import math
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -17,7 +16,7 @@ from gaptron.core import Core, compiled_loop
 from gaptron.decision import SILENCE, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.feedback import as_graph
-from gaptron.given_values import choice, count, number, positive, whole
+from gaptron.given_values import choice, count, number, plain_dict, positive, whole
 from gaptron.in_use import InUse
 from gaptron.seeds import generator
 from gaptron.trace import Trace
@@ -35,7 +34,18 @@ from gaptron.types import (
     SparseRow,
     Vector,
 )
-from gaptron.validation import Classes, Labels, as_advice, as_row, as_rows, n_rows, row_like
+from gaptron.validation import (
+    CheckedRow,
+    CheckedRows,
+    Classes,
+    Labels,
+    as_advice,
+    as_rows,
+    checked,
+    checked_row,
+    n_rows,
+    row_like,
+)
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
 ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
@@ -111,6 +121,8 @@ class Learner:
         self._promised = norm is not None
         self._use = InUse()
         self._interrupted: Trace | None = None
+        self.reading: dict[str, Any] = {}
+        """How the files it learns from are read, for whoever reads the next one. Kept in the model file."""
 
     # --- what it is ---------------------------------------------------------------------------------------
 
@@ -300,9 +312,12 @@ class Learner:
 
     # --- many rounds ----------------------------------------------------------------------------------------
 
-    def play(self, X: Any, y: Labels, *, advice: Any = None, progress: Callable[[int], None] | None = None) -> Trace:
+    def play(
+        self, X: Any, y: Labels | None = None, *, advice: Any = None, progress: Callable[[int], None] | None = None
+    ) -> Trace:
         """Predict, then learn, round by round, compiled. Call again to go on.
 
+        X is an array or a SciPy sparse matrix and y its labels; or X is a `Stream`, which has both and was checked.
         Under bandit feedback the labels y only answer whether each guess was right.
         `advice`, where the algorithm takes it, is your own model's: T × K probabilities, or T labels.
         `progress` is called with the number of rounds just played, now and then.
@@ -312,7 +327,7 @@ class Learner:
         """
         self._interrupted = None
         rows, width, longest = self._checked_rows(X)
-        truth, T = self._classes.codes(y), n_rows(rows)
+        truth, T = self._truth(X, y), n_rows(rows)
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
         self._check_norm(longest, "X")
@@ -331,6 +346,17 @@ class Learner:
                 self._interrupted = trace.first(core.learned - before)
                 raise
         return trace
+
+    def _truth(self, X: Any, y: Labels | None) -> Integers:
+        """The codes of the true labels: of y, or of a stream."""
+        if y is not None:
+            return self._classes.codes(y)
+        if not (hasattr(X, "checked") and hasattr(X, "classes")):
+            raise InputError("play(X, y) needs the labels y, or a stream that has them")
+        if self.classes not in (X.classes, tuple(range(len(X.classes)))):
+            raise InputError("the labels of this stream are not the learner's: give the learner classes=stream.classes")
+        codes: Integers = X.y
+        return codes
 
     def predict(self, X: Any, *, advice: Any = None) -> NDArray[Any]:
         """The label of the largest score for each row. Changes nothing. `advice` as in `play`.
@@ -444,6 +470,7 @@ class Learner:
                 "longest": self._longest,
                 "grew": self._grew,
                 "taught": self._taught,
+                "reading": self.reading,
                 "pending": as_tree(waiting, [self._row_of(d) for d in waiting], problem.n_classes),
             }
 
@@ -467,6 +494,7 @@ class Learner:
         self._longest = number("longest", tree["longest"])
         self._grew = None if tree["grew"] is None else count("grew", tree["grew"])
         self._taught = bool(tree["taught"])
+        self.reading = plain_dict("reading", tree["reading"])
         for decision in from_tree(tree["pending"], self, self._core.sparse, self._core.kept()):
             self._open.hold(decision)
 
@@ -542,26 +570,16 @@ class Learner:
 
     # --- checks -----------------------------------------------------------------------------------------------
 
-    def _checked_row(self, x: Any) -> tuple[Row, int, float]:
-        """One row, its width and its length."""
-        row, width = as_row(x)
-        norm = math.sqrt(_sqnorm(row))
-        if not math.isfinite(norm):
-            raise InputError("x holds NaN or infinity, or numbers too large to square")
-        self._check_width(width, "x")
-        self._check_norm(norm, "x")
-        return row, width, norm
+    def _checked_row(self, x: Any) -> CheckedRow:
+        row = checked_row(x)
+        self._check_width(row.width, "x")
+        self._check_norm(row.norm, "x")
+        return row
 
-    def _checked_rows(self, X: Any) -> tuple[Rows, int, float]:
-        """Rows, their width and the length of the longest, by one pass that also finds what is not a number."""
-        rows, width = as_rows(X)
-        squares = np.empty(n_rows(rows))
-        compiled_loop().sqnorms(rows, squares)
-        if not np.isfinite(squares).all():
-            at = int(np.flatnonzero(~np.isfinite(squares))[0])
-            raise InputError(f"row {at} of X holds NaN or infinity, or numbers too large to square")
-        self._check_width(width, "X")
-        return rows, width, math.sqrt(squares.max(initial=0.0))
+    def _checked_rows(self, X: Any) -> CheckedRows:
+        rows = checked(X)
+        self._check_width(rows.width, "X")
+        return rows
 
     def _check_width(self, width: int, name: str) -> None:
         d = self.problem.n_features
@@ -593,11 +611,6 @@ class Learner:
         if not self._core.file.CARD.advice:
             raise InputError(f"{self.algorithm} takes no advice; {DEFAULT} does")
         return as_advice(advice, rounds, self._classes)
-
-
-def _sqnorm(row: Row) -> float:
-    values: Vector = row.values if isinstance(row, SparseRow) else row
-    return float(np.vdot(values, values))  # the one product that says nothing of an overflow: whoever asks finds it
 
 
 def _matrix(rows: Rows, width: int) -> Any:

@@ -43,7 +43,11 @@ class CheckedRows(NamedTuple):
 
     rows: Rows
     width: int
-    longest: float  # the largest norm; 0 if there are no rows
+    longest: float  # no row has a larger norm; 0 if there are no rows
+
+    def first(self, count: int) -> "CheckedRows":
+        """The first rows alone."""
+        return self._replace(rows=block(self.rows, 0, count, isinstance(self.rows, Sparse), self.width))
 
 
 class CheckedRow(NamedTuple):

@@ -73,6 +73,22 @@ def play(
     label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
     classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
     features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
+    index_base: Annotated[
+        str,
+        typer.Option(
+            metavar="0|1|auto",
+            help="What the features of svmlight files count from; by default as the file shows. A model file remembers it.",
+            rich_help_panel=DATA,
+        ),
+    ] = "auto",
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Is the first line of a CSV or TSV file a header? By default as the lines below it show.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     chunk: Annotated[
         int | None,
         typer.Option(min=1, help="Read so many rounds at a time instead of all at once.", rich_help_panel=DATA),
@@ -129,6 +145,8 @@ def play(
         classes=read_classes(classes) if model is None else model.classes,
         n_features=features if model is None else model.problem.n_features - constant or None,
         chunk=chunk,
+        index_base=_index_base(index_base, model),
+        header=header,
     )
     source = prepare(
         source,
@@ -161,6 +179,8 @@ def play(
         raise SettingError(f"the classes of {load} are not those of {source.name}")
     done = _run(learner, source, progress)
     if save:
+        if source.index_base is not None:
+            learner.reading["index_base"] = source.index_base
         learner.save(save)
     summary = _account(learner, source, done, no_bound)
     if json_:
@@ -225,6 +245,18 @@ class _Doublings:
         self.recent = type(self.recent)()
 
 
+def _index_base(given: str, model: "Learner | None") -> str | int:
+    """What features count from: as given, else as the model's own files did."""
+    kept = None if model is None else model.reading.get("index_base")
+    if kept is None or given == "auto":
+        return given if kept is None else kept
+    if given != str(kept):
+        raise SettingError(
+            f"the model was taught by files that count features from {kept}: leave out --index-base {given}"
+        )
+    return kept
+
+
 def _refuse_beside_load(context: typer.Context) -> None:
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "")
@@ -237,6 +269,9 @@ def _pieces(source: "Stream | Chunks", table: bool) -> Iterator[Piece]:
     from gaptron.streams import Stream  # noqa: PLC0415
 
     done, mark = 0, 1
+    if isinstance(source, Stream) and not table:
+        yield source.checked, source.y
+        return
     for X, y in [(source.X, source.y)] if isinstance(source, Stream) else source:
         start = 0
         while table and start < len(y) and mark - done < len(y) - start:

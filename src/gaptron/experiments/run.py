@@ -23,6 +23,7 @@ from gaptron.learner import Learner
 from gaptron.streams.rows import Rows
 from gaptron.trace import Tally, Trace
 from gaptron.types import Integers
+from gaptron.validation import CheckedRows, as_rows
 
 PIECE = 1 << 25  # bytes at most of a stream that are copied at a time
 
@@ -38,7 +39,7 @@ class Run(NamedTuple):
 
 def run(
     learner: Learner,
-    pieces: Iterable[tuple[Rows, Integers]],
+    pieces: Iterable[tuple[Any, Integers]],
     *,
     keep: bool = True,
     notes: bool = True,
@@ -59,7 +60,8 @@ def run(
     sums: Counter[str] = Counter()
     for X, codes in pieces:
         if not tally.rounds:
-            copy.copy(learner).play(X[:1], labels(learner, codes[:1]))  # compiles what is not compiled yet
+            head = X.first(1) if isinstance(X, CheckedRows) else X[:1]
+            copy.copy(learner).play(head, labels(learner, codes[:1]))  # compiles what is not compiled yet
         y = labels(learner, codes)
         clock = time.perf_counter()
         part = learner.play(X, y, progress=progress)
@@ -98,7 +100,7 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     X, y = rows(arrays, cached.n_features), arrays["y"]
     order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
     learner = _learner(task, cached)
-    _, trace, notes, seconds = run(learner, _pieces(X, y, order), notes=task.bound)
+    _, trace, notes, seconds = run(learner, _pieces(X, y, order, cached.norm), notes=task.bound)
     assert trace is not None  # a stream has rounds
     bound: account.Account | None = None
     reason: str | None = "not looked for in this run"
@@ -146,10 +148,14 @@ def _learner(task: Task, cached: CachedStream) -> Learner:
     )
 
 
-def _pieces(X: Rows, y: Integers, order: Integers | None) -> Iterator[tuple[Rows, Integers]]:
-    """The stream in its own order or in the given one, a piece at a time: no process holds a copy of all of it."""
+def _pieces(X: Rows, y: Integers, order: Integers | None, longest: float) -> Iterator[tuple[CheckedRows, Integers]]:
+    """The stream in its own order or in the given one, a piece at a time: no process holds a copy of all of it.
+
+    It was checked when it was prepared.
+    """
     size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     step = max(1, PIECE * len(y) // max(1, size))
     for start in range(0, len(y), step):
         part = slice(start, start + step) if order is None else order[start : start + step]
-        yield X[part], y[part]
+        piece, width = as_rows(X[part])
+        yield CheckedRows(piece, width, longest), y[part]

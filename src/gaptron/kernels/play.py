@@ -9,11 +9,8 @@ algorithm registers its own with `algorithm`.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gaptron.kernels.jit import by_type, class_name, jit
-from gaptron.kernels.rows import row, sqnorm
+from gaptron.kernels.rows import row
 from gaptron.kernels.simplex import best
 from gaptron.types import UNKNOWN, Feedback, Flags, Integers, Matrix, Round, Vector
 
@@ -163,10 +160,3 @@ def look(s: Any, state: Any, X: Any, advice: Matrix, rd: Round, work: Any, Z: Ma
         for k in range(Z.shape[1]):
             Z[t, k] = rd.z[k]
             P[t, k] = rd.p[k]
-
-
-@jit
-def sqnorms(X: Any, out: NDArray[np.float64]) -> None:
-    """‖x‖² of every row."""
-    for t in range(out.shape[0]):
-        out[t] = sqnorm(row(X, t))
