@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,26 +37,23 @@ for start in range(0, 4_000, 4):
 """
 
 
-class Ctrl:
-    """A Ctrl-C after so many seconds, once."""
+def interrupted(call: Callable[[], object], after: float) -> None:
+    """Run it, with a Ctrl-C after so many seconds if it takes longer."""
+    armed = True
 
-    def __init__(self, after: float) -> None:
-        self.after, self.armed = after, True
-
-    def __enter__(self) -> "Ctrl":
-        self.old = signal.signal(signal.SIGALRM, self._ring)
-        signal.setitimer(signal.ITIMER_REAL, self.after)
-        return self
-
-    def _ring(self, *_: object) -> None:
-        if self.armed:
+    def ring(*_: object) -> None:
+        if armed:
             raise KeyboardInterrupt
 
-    def __exit__(self, kind: type | None, *_: object) -> bool:
-        self.armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self.old)
-        return kind is KeyboardInterrupt
+    old = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        call()
+        armed = False
+    except KeyboardInterrupt:
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, old)
 
 
 def make() -> Learner:
@@ -74,8 +72,8 @@ def interrupt_play(times: int, rng: random.Random) -> tuple[int, int]:
         learner, done = make(), 0
         while done < ROUNDS:
             last = learner.interrupted
-            with Ctrl(rng.uniform(0.001, takes)):
-                learner.play(stream.X[done:], stream.y[done:])
+            rest = stream.X[done:], stream.y[done:]
+            interrupted(lambda learner=learner, rest=rest: learner.play(*rest), rng.uniform(0.0001, takes))
             assert learner.rounds == learner.decided, "counters disagree"
             if learner.interrupted is not last and learner.interrupted is not None:
                 part = slice(done, learner.rounds)

@@ -12,6 +12,7 @@ from gaptron.errors import (
     InUseError,
     ModelFileError,
     NoBoundError,
+    OutlierWarning,
     SettingError,
     StreamError,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "ModelFileError",
     "NoBoundError",
     "OnlineClassifier",
+    "OutlierWarning",
     "SettingError",
     "StreamError",
     "Tally",

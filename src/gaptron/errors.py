@@ -52,5 +52,9 @@ class NoBoundError(GaptronError, ValueError):
     """No theorem covers this run."""
 
 
+class OutlierWarning(UserWarning):
+    """A row far longer than all before it: steps that fit it are too small for the others."""
+
+
 class InUseError(GaptronError, RuntimeError):
     """A learner that another thread is using."""

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from gaptron.algorithms import load
 from gaptron.bounds import Bound
 from gaptron.core import Core, compiled_loop
 from gaptron.decision import SILENCE, Decision, Pending, as_tree, from_tree
-from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
+from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, OutlierWarning, SettingError
 from gaptron.feedback import as_graph
 from gaptron.given_values import choice, count, number, plain_dict, positive, whole
 from gaptron.in_use import InUse
@@ -35,6 +36,7 @@ from gaptron.types import (
     Vector,
 )
 from gaptron.validation import (
+    FAR,
     CheckedRow,
     CheckedRows,
     Classes,
@@ -326,11 +328,12 @@ class Learner:
         `interrupted` has their trace, and playing on from there is as if nothing had happened.
         """
         self._interrupted = None
-        rows, width, longest = self._checked_rows(X)
+        rows, width, longest, outlier = self._checked_rows(X)
         truth, T = self._truth(X, y), n_rows(rows)
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
         self._check_norm(longest, "X")
+        self._warn_of(outlier)
         opinions, core = self._opinions(advice, T), self._core
         with self._use.writing:
             trace = Trace.of(self._classes, truth, core.file.NOTES)
@@ -374,7 +377,7 @@ class Learner:
         return self._look(X, advice)[1]
 
     def _look(self, X: Any, advice: Any) -> tuple[Matrix, Matrix]:
-        rows, width, _ = self._checked_rows(X)
+        rows, width, *_ = self._checked_rows(X)
         opinions = self._opinions(advice, n_rows(rows))
         with self._use.reading:
             return self._core.look(rows, width, opinions)
@@ -565,8 +568,7 @@ class Learner:
 
     def check(self, X: Any) -> None:
         """Refuse rows that this learner could not play: too wide, too long, not numbers. Changes nothing."""
-        _, _, longest = self._checked_rows(X)
-        self._check_norm(longest, "X")
+        self._check_norm(self._checked_rows(X).longest, "X")
 
     # --- checks -----------------------------------------------------------------------------------------------
 
@@ -580,6 +582,15 @@ class Learner:
         rows = checked(X)
         self._check_width(rows.width, "X")
         return rows
+
+    def _warn_of(self, outlier: int | None) -> None:
+        if outlier is not None:
+            warnings.warn(
+                f"row {outlier} of X is more than {FAR:.0f} times as long as every row before it: one such row makes "
+                "the steps of many algorithms too small for all others; clip it, or scale every row to norm 1",
+                OutlierWarning,
+                stacklevel=3,
+            )
 
     def _check_width(self, width: int, name: str) -> None:
         d = self.problem.n_features

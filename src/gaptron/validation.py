@@ -27,6 +27,8 @@ Table: TypeAlias = "NDArray[Any] | sp.csr_array[Any, tuple[int, int]]"
 SMALLEST_NORM, LARGEST_NORM = 1e-100, 1e100
 """Where every algorithm, certificate and bound is right: past these, products of squared norms leave float64."""
 
+FAR, FEW = 100.0, 20  # how many times as long as all before a row must be to be called an outlier, and before how many
+
 _PIECE = 1 << 16
 _DOUBLE = np.dtype(np.float64)
 
@@ -44,6 +46,7 @@ class CheckedRows(NamedTuple):
     rows: Rows
     width: int
     longest: float  # no row has a larger norm; 0 if there are no rows
+    outlier: int | None = None  # the first row that is `FAR` times as long as every row before it
 
     def first(self, count: int) -> "CheckedRows":
         """The first rows alone."""
@@ -83,7 +86,15 @@ def within_range(rows: MeasuredRows, name: str = "X") -> CheckedRows:
     wrong = np.flatnonzero((sizes > LARGEST_NORM) | ((sizes < SMALLEST_NORM) & (sizes > 0.0)))
     if wrong.size:
         raise InputError(f"row {wrong[0]} of {name} {_out_of_range(sizes[wrong[0]])}")
-    return CheckedRows(_as_rows(rows.X), rows.X.shape[1], float(sizes.max(initial=0.0)))
+    return CheckedRows(_as_rows(rows.X), rows.X.shape[1], float(sizes.max(initial=0.0)), _outlier(sizes))
+
+
+def _outlier(sizes: Vector) -> int | None:
+    """The first row, after a few, that is far longer than all before it."""
+    before = np.maximum.accumulate(sizes[:-1])
+    far = np.flatnonzero((sizes[1:] > FAR * before) & (before > 0.0))
+    far = far[far + 1 >= FEW]
+    return int(far[0]) + 1 if far.size else None
 
 
 def checked_row(x: Any) -> CheckedRow:

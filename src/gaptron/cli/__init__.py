@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+import warnings
 from typing import Any
 
 import typer
@@ -24,6 +25,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        warnings.formatwarning = lambda message, *_, **__: f"gaptron: warning: {message}\n"
         try:
             return super().invoke(ctx)
         except GaptronError as problem:
@@ -35,8 +37,10 @@ class Commands(TyperGroup):
 
 def _settings() -> list[str]:
     """The settings of the algorithms that were in use when something went wrong."""
-    files = [file for name, file in sys.modules.items() if name.startswith("gaptron.algorithms.")]
-    return [name for file in files for name in list(inspect.signature(file.recommend).parameters)[1:]]
+    from gaptron.algorithms import NAMES, load  # noqa: PLC0415
+
+    used = [load(name) for name, file in NAMES.items() if f"gaptron.algorithms.{file}" in sys.modules]
+    return [name for file in used for name in list(inspect.signature(file.recommend).parameters)[1:]]
 
 
 app = typer.Typer(

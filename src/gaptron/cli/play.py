@@ -77,7 +77,7 @@ def play(
         str,
         typer.Option(
             metavar="0|1|auto",
-            help="What the features of svmlight files count from; by default as the file shows. A model file remembers it.",
+            help="What svmlight features count from; by default as the file shows. Models remember it.",
             rich_help_panel=DATA,
         ),
     ] = "auto",
@@ -248,13 +248,11 @@ class _Doublings:
 def _index_base(given: str, model: "Learner | None") -> str | int:
     """What features count from: as given, else as the model's own files did."""
     kept = None if model is None else model.reading.get("index_base")
-    if kept is None or given == "auto":
-        return given if kept is None else kept
-    if given != str(kept):
-        raise SettingError(
-            f"the model was taught by files that count features from {kept}: leave out --index-base {given}"
-        )
-    return kept
+    if kept is None:
+        return given
+    if given not in ("auto", str(kept)):
+        raise SettingError(f"the model learned from files that count features from {kept}: leave out --index-base")
+    return int(kept)
 
 
 def _refuse_beside_load(context: typer.Context) -> None:
