@@ -24,8 +24,8 @@ CSR: TypeAlias = "sp.csr_array[Any, tuple[int, int]]"
 Table: TypeAlias = "NDArray[Any] | sp.csr_array[Any, tuple[int, int]]"
 """Rows as NumPy or SciPy hold them: a C-contiguous array, or a canonical CSR array, of float32 or float64."""
 
-SMALLEST_NORM, LARGEST_NORM = 1e-100, 1e100
-"""Where every algorithm, certificate and bound is right: past these, products of squared norms leave float64."""
+SMALLEST_NORM, LARGEST_NORM = 1e-60, 1e60
+"""Where every algorithm, certificate and bound is right: past these, fourth powers of norms leave float64."""
 
 FAR, FEW = 100.0, 20  # how many times as long as all before a row must be to be called an outlier, and before how many
 

@@ -293,6 +293,23 @@ def weights_stay_finite_on_a_long_hostile_stream(case: Case, rows: Any) -> None:
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
+@law
+def rows_at_the_edges_of_the_range_are_rows_like_others(case: Case, rows: Any) -> None:
+    """Norms from 1e-60 to 1e60 are taken: at both ends, and side by side, nothing overflows or becomes NaN."""
+    X, y, K = case.stream(90)
+    lengths = np.linalg.norm(X, axis=1)
+    X = X[lengths > 0] / lengths[lengths > 0, None]
+    for least, most in ((1e-59, 1e-59), (1e59, 1e59), (1e-59, 1e59)):
+        if most > 1e38 and rows(X).dtype == np.float32:
+            continue
+        learner = case.learner(K, norm=2 * most, radius=1 / most)
+        scaled = X * np.where(np.arange(len(X)) % 2 == 0, least, most)[:, None]
+        trace = learner.play(rows(scaled), y[: len(X)])
+        assert np.isfinite(trace.truth_probability).all() and np.isfinite(trace.notes).all()
+        assert np.isfinite(learner.weights).all()
+        np.testing.assert_allclose(learner.distribution(rows(scaled)).sum(axis=1), 1.0, rtol=0, atol=1e-9)
+
+
 # --- symmetries -------------------------------------------------------------------------------------------
 
 

@@ -228,7 +228,7 @@ def learn(
             if work.r[k] != 0.0:
                 add_one(state.W, x, k, work.r[k])
     if s.ball < math.inf:
-        moved(state.W, state.ball, s.ball, inner, eta * eta * square)
+        moved(state.W, state.ball, s.ball, inner, eta * square * eta)
 
 
 algorithm(Gappletron, decide, learn, commit)

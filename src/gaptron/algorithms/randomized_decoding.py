@@ -216,7 +216,7 @@ def learn(
         work.r[k] /= c
     add(state.W, x, work.r)
     if s.ball < math.inf:
-        moved(state.W, state.ball, s.ball, inner, eta * eta * size)
+        moved(state.W, state.ball, s.ball, inner, eta * size * eta)
 
 
 algorithm(RandomizedDecoding, decide, learn)
