@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.dice import new_dice, normal, shake
+from gaptron.kernels.dice import Dice, new_dice, normal, shake
 from gaptron.kernels.jit import jit
 from gaptron.kernels.likelihood import told
 from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
@@ -81,9 +81,8 @@ def init(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceState:
 
 
 @jit
-def throw_points(points: Matrix) -> None:
+def throw_points(points: Matrix, dice: Dice) -> None:
     """Fill with standard normal numbers, each row followed by its mirror image so that their mean is 0."""
-    dice = new_dice()
     shake(dice, 0.5, 0)
     for i in range(0, points.shape[0], 2):
         for k in range(points.shape[1]):
@@ -109,7 +108,7 @@ def scratch(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceScratch
     K = problem.n_classes
     n = K * problem.n_features if settings.matrix else 0
     points = np.zeros((settings.samples if settings.play else 0, K))
-    throw_points(points)
+    throw_points(points, new_dice())
     return LaplaceScratch(points, np.zeros(K), np.zeros(K), np.zeros(K), np.zeros((K, K)), np.zeros(n), np.zeros(n))
 
 
