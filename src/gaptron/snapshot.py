@@ -93,8 +93,7 @@ def check_room(n_classes: int, n_features: int, tree: Any) -> None:
 
 
 def rows_of(rows: list[Row]) -> dict[str, Any]:
-    """Many rows, dense or sparse, as the three arrays of a compressed matrix."""
-    # By their bits: -0.0 comes back as it was.
+    """Many rows, dense or sparse, as the three arrays of a compressed matrix. Negative zeros count as numbers."""
     indices = [row.indices if isinstance(row, SparseRow) else np.flatnonzero(row.view(np.int64)) for row in rows]
     values = [row.values if isinstance(row, SparseRow) else row[at] for row, at in zip(rows, indices)]
     nothing = [np.zeros(0)]
@@ -119,16 +118,18 @@ def rows_from(tree: Any, count: int, sparse: bool, n_features: int) -> list[Row]
         raise ValueError(f"pending.rows holds a column outside 0..{n_features - 1}")
     if not sparse:
         check_room(count, n_features, tree)
-        table = np.zeros((count, n_features))
-        table[np.repeat(np.arange(count), np.diff(indptr)), indices] = values
-        return [row.copy() for row in table]
     kind = np.int32 if n_features <= np.iinfo(np.int32).max else np.int64
     rows: list[Row] = []
     for start, stop in pairwise(indptr):
-        places = indices[start:stop].astype(kind)
+        places = indices[start:stop]
         if (np.diff(places) <= 0).any():
             raise ValueError("pending.rows holds a column twice")
-        rows.append(SparseRow(places, values[start:stop].copy()))
+        if sparse:
+            rows.append(SparseRow(places.astype(kind), values[start:stop].copy()))
+        else:
+            row = np.zeros(n_features)
+            row[places] = values[start:stop]
+            rows.append(row)
     return rows
 
 

@@ -19,10 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gaptron import Learner, OnlineClassifier
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import InputError, SettingError
-from gaptron.growth import MIXTURES
 from gaptron.learner import DEFAULT
 from gaptron.types import Feedback, Loss
-from tests.algorithms.laws import COUNTS_ITS_ROW, TWO_CLASSES
 from tests.conftest import noisy_stream, portrait, separable_stream
 
 X, Y, _ = noisy_stream(150)
@@ -56,7 +54,7 @@ EVERY = [  # where all tests of one algorithm run in one process, it is compiled
 
 @pytest.mark.parametrize("name, feedback", EVERY)
 def test_every_algorithm_fits_and_predicts(name, feedback):
-    keep = WORDS != "cat" if name in TWO_CLASSES else slice(None)
+    keep = WORDS != "cat" if load(name).CARD.most_classes == 2 else slice(None)
     rows, labels = X[keep], WORDS[keep]
     model = OnlineClassifier(name, feedback=feedback, epochs=2, random_state=0, **NEEDS).fit(rows, labels)
     assert model.classes_.tolist() == sorted(set(labels))
@@ -70,9 +68,10 @@ def test_every_algorithm_fits_and_predicts(name, feedback):
     top = (scores > 0).astype(int) if n == 2 else scores.argmax(axis=1)
     np.testing.assert_array_equal(model.classes_[top], predicted)
     np.testing.assert_allclose(model.playing_distribution(rows).sum(axis=1), 1.0)
-    if name in MIXTURES or name == "advised-gaptron":
+    traits = load(name).CARD.traits
+    if "mixture" in traits:
         assert not hasattr(model, "coef_") and not hasattr(model, "intercept_")
-    elif (name, "") not in COUNTS_ITS_ROW:
+    elif "own row" not in traits:
         linear = rows @ model.coef_.T + model.intercept_
         linear = linear[:, 0] if n == 2 else linear
         if n > 2:  # one number for all labels of a row changes nothing

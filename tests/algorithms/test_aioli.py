@@ -131,7 +131,7 @@ def test_the_bound_as_a_number():
 @pytest.mark.parametrize(
     "wrong, word",
     [
-        ({"n_classes": 3}, "two classes, not 3: use ons"),
+        ({"n_classes": 3}, "at most 2 classes, not 3"),
         ({"lam": 0.0}, "lam"),
         ({"reach": -1.0}, "reach"),
         ({"play": "half"}, "play"),

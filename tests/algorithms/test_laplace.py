@@ -75,10 +75,10 @@ def test_the_mixture_is_that_of_the_gaussian(matrix, kind):
 
 
 def test_the_points_are_standard_and_balanced():
-    state = file.init(file.recommend(problem(), play="sample", samples=2000), problem(), False)
-    assert state.points.shape == (2000, 3)
-    np.testing.assert_allclose(state.points.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(np.cov(state.points.T), np.eye(3), atol=0.1)
+    points = file.scratch(file.recommend(problem(), play="sample", samples=2000), problem(), False).points
+    assert points.shape == (2000, 3)
+    np.testing.assert_allclose(points.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.cov(points.T), np.eye(3), atol=0.1)
 
 
 def test_what_it_is_sure_of_is_drawn_closer_to_the_middle_than_the_mean_says():
