@@ -7,7 +7,7 @@ import numpy as np
 
 import gaptron
 from gaptron.kernels import play
-from gaptron.types import named
+from gaptron.types import UNKNOWN, named
 
 
 def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, shown: int) -> Any:
@@ -21,6 +21,8 @@ def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, sho
 
 def learn_once(settings: Any, state: Any, x: Any, rd: Any, work: Any, label: int, shown: int) -> None:
     """The loop's verb, with nobody counting."""
+    rd.answer[0].reward = float(shown == label)
+    rd.answer[0].chance = rd.p[label if shown == UNKNOWN else shown]
     count, answered = named(decided=1, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
     play.learn_once(settings, state, x, rd, work, label, shown, count, answered)
     assert answered[0] and count[0].learned == 1

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gaptron import growth, snapshot
 from gaptron.algorithm import HasCheck, HasMemory
@@ -21,7 +22,7 @@ from gaptron.errors import InputError, SettingError
 from gaptron.given_values import positive
 from gaptron.seeds import generator
 from gaptron.trace import Trace
-from gaptron.types import Feedback, Flags, Integers, Matrix, Problem, Round, Row, Rows, Sparse, Vector, named
+from gaptron.types import Feedback, Flags, Integers, Matrix, Problem, Round, Row, Rows, Sparse, Vector, named, new_round
 from gaptron.validation import block, n_rows
 
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
@@ -109,16 +110,15 @@ class Core:
         self.fresh = 0
 
     def _new_round(self, K: int) -> Round:
-        heard = K if self.file.CARD.advice else 0
-        return Round(np.zeros(K), np.zeros(K), np.zeros(len(self.file.NOTES)), np.zeros(heard))
+        return new_round(K, len(self.file.NOTES), advice=self.file.CARD.advice)
 
     # --- one round ------------------------------------------------------------------------------------------
 
-    def decide(self, x: Row, opinion: Vector) -> tuple[int, float]:
+    def decide(self, x: Row, opinion: Vector, among: Flags) -> tuple[int, float]:
         """Draw a label, and count the decision. Returns the label, and the number it was drawn with."""
         self.fresh = 0
         u = self.rng.random()
-        code = self._look_at(x, u, opinion)
+        code = self._look_at(x, u, opinion, among)
         self.commit()
         self.fresh = self.decided
         return code, u
@@ -127,20 +127,37 @@ class Core:
         """The decision in `round` and `scratch` is taken, and counted."""
         self._commit_once(self.settings, self.state, self.round, self.scratch, self.count)
 
-    def look_again(self, x: Row, code: int, probability: float, u: float, opinion: Vector) -> None:
+    def look_again(
+        self, x: Row, code: int, probability: float, u: float, opinion: Vector, among: Flags, mark: Any = None
+    ) -> None:
         """Fill the round as if the row were seen today; the label's probability is that of the draw.
 
         Not where the truth is told whatever was played: there the chance of the label weighs nothing, and two
         distributions would be mixed.
         """
-        self._look_at(x, u, opinion)
+        self._look_at(x, u, opinion, among)
+        if mark is not None:
+            self.round.mark[0] = mark[0]
         if self.problem.feedback is not Feedback.FULL:
             self.round.p[code] = probability
 
-    def learn(self, x: Row, code: int, truth: int, answered: Flags, kept: Kept | None = None) -> None:
-        """Learn from the round in `round` and `scratch`, or the one that a decision kept, and count it."""
+    def learn(
+        self,
+        x: Row,
+        code: int,
+        truth: int,
+        reward: float,
+        chance: float,
+        answered: Flags,
+        kept: Kept | None = None,
+    ) -> None:
+        """Learn from the round in `round` and `scratch`, or the one that a decision kept, and count it.
+
+        `chance` is the probability that the draw gave the label shown or, where none is, the label played.
+        """
         self.fresh = 0
         rd, work = (self.round, self.scratch) if kept is None else kept
+        rd.answer[0].reward, rd.answer[0].chance = reward, chance
         if self._learn_once is None:
             self._compile(x)
         self._learn_once(self.settings, self.state, x, rd, work, code, truth, self.count, answered)
@@ -151,7 +168,8 @@ class Core:
             return None
         return copied(self.round, self.scratch)
 
-    def _look_at(self, x: Row, u: float, opinion: Vector) -> int:
+    def _look_at(self, x: Row, u: float, opinion: Vector, among: Flags) -> int:
+        self.round.among[:] = among if len(among) else True
         if len(self.round.advice):
             self.round.advice[:] = opinion if len(opinion) else 0.0
         if self._decide_once is None:
@@ -177,6 +195,8 @@ class Core:
         rows: Rows,
         truth: Integers,
         opinions: Matrix,
+        among: NDArray[np.bool_],
+        worth: Vector,
         trace: Trace,
         progress: Callable[[int], None] | None,
     ) -> None:
@@ -185,6 +205,9 @@ class Core:
         if isinstance(rows, Sparse) and not self.sparse:
             most = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
         self.fresh = 0
+        self.round.among[:] = True
+        if len(self.round.advice):
+            self.round.advice[:] = 0.0
         for part in blocks(n_rows(rows), most, progress):
             out = loop.Played(trace.codes[part], trace.top[part], trace.truth_probability[part], trace.notes[part])
             X = block(rows, part.start, part.stop, self.sparse, width)
@@ -192,13 +215,14 @@ class Core:
             try:
                 u = self.rng.random(part.stop - part.start)
                 tuples, room = (self.settings, self.state), (self.round, self.scratch)
-                loop.play(*tuples, X, truth[part], u, self._shown, opinions[part], *room, self.count, out)
+                extra = opinions[part], among[part], worth[part]
+                loop.play(*tuples, X, truth[part], u, self._shown, *extra, *room, self.count, out)
             except BaseException:
                 if self.learned == before:  # interrupted before the block: its draws are still to come
                     self.rng.bit_generator.state = draws
                 raise
 
-    def look(self, rows: Rows, width: int, opinions: Matrix) -> tuple[Matrix, Matrix]:
+    def look(self, rows: Rows, width: int, opinions: Matrix, among: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
         """Scores and distributions. Uses no room but its own, so that many threads may look at once."""
         T, K = n_rows(rows), self.problem.n_classes
         Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
@@ -212,7 +236,7 @@ class Core:
         for start in range(0, T, step):
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)
-            loop.look(self.settings, state, X, opinions[part], rd, work, Z[part], P[part])
+            loop.look(self.settings, state, X, opinions[part], among[part], rd, work, Z[part], P[part])
         return Z, P
 
     # --- in a file ------------------------------------------------------------------------------------------

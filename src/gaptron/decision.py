@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron import snapshot
-from gaptron.types import Flags, Round, Row, Vector
+from gaptron.types import UNKNOWN, Flags, Round, Row, Vector, named
 
 if TYPE_CHECKING:
     from gaptron.learner import Learner
 
 FIRST_SWEEP = 1_024
 SILENCE: Vector = np.zeros(0)  # no advice
+EVERY: Flags = np.zeros(0, dtype=np.bool_)  # every label may be played
 
 
 class Kept(NamedTuple):
@@ -40,6 +41,8 @@ class Decision:
     _p: Vector = field(repr=False)  # what the label was drawn from
     _u: float = field(repr=False)  # the number it was drawn with
     _advice: Vector = field(repr=False)  # what the caller's model said of the row; empty: nothing
+    _among: Flags = field(repr=False)  # which labels could be played; empty: all
+    _mark: Any = field(repr=False)  # what a late answer needs as it was then: `Round.mark`
     _answered: Flags = field(repr=False)  # set by the compiled code that learns: no interruption comes between
     _owner: "Learner" = field(repr=False)
     _kept: "Kept | None" = field(repr=False, default=None)  # where a proof needs its own scores
@@ -104,19 +107,22 @@ class Pending:
 
 # --- in a file ------------------------------------------------------------------------------------------------
 
-COLUMNS = ("round", "code", "drawn_from", "drawn_with", "advice")
+COLUMNS = ("round", "code", "drawn_from", "drawn_with", "advice", "among", "last", "free")
 
 
 def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int) -> dict[str, Any]:
     """Decisions as plain columns, one entry a decision."""
     shape = (len(waiting), n_classes)
-    silent = np.zeros(n_classes)
+    silent, every = np.zeros(n_classes), np.ones(n_classes, dtype=np.bool_)
     return {
         "round": np.array([d.round for d in waiting], dtype=np.int64),
         "code": np.array([d._code for d in waiting], dtype=np.int64),
         "drawn_from": np.array([d._p for d in waiting], dtype=np.float64).reshape(shape),
         "drawn_with": np.array([d._u for d in waiting], dtype=np.float64),
         "advice": np.array([d._advice if len(d._advice) else silent for d in waiting], dtype=np.float64).reshape(shape),
+        "among": np.array([d._among if len(d._among) else every for d in waiting], dtype=np.bool_).reshape(shape),
+        "last": np.array([d._mark[0].last for d in waiting], dtype=np.int64),
+        "free": np.array([d._mark[0].free for d in waiting], dtype=np.int64),
         "rows": snapshot.rows_of(rows),
         "kept": [snapshot.spread(d._kept) for d in waiting if d._kept is not None],
     }
@@ -127,8 +133,9 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
     snapshot.check_words(tree, (*COLUMNS, "rows", "kept"), "pending")
     K, n = learner.problem.n_classes, len(snapshot.array_of(tree["round"], "pending.round"))
     fresh = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, K)), np.zeros(n), np.zeros((n, K))
-    rounds, codes, P, u, advice = (
-        snapshot.fill(empty, tree[name], f"pending.{name}") for name, empty in zip(COLUMNS, fresh)
+    more = np.zeros((n, K), np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    rounds, codes, P, u, advice, among, last, free = (
+        snapshot.fill(empty, tree[name], f"pending.{name}") for name, empty in zip(COLUMNS, (*fresh, *more))
     )
     if n and not (rounds.min() >= 1 and rounds.max() <= learner.decided and len(np.unique(rounds)) == n):
         raise ValueError("a decision is pending that was never made, or twice")
@@ -136,6 +143,10 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
         raise ValueError("a pending decision has a label that is none")
     if not ((P >= 0.0).all() and (P <= 1.0).all() and (P[np.arange(n), codes] > 0.0).all()):
         raise ValueError("a pending decision was drawn from no distribution")
+    if not among[np.arange(n), codes].all():
+        raise ValueError("a pending decision has a label that was not available")
+    if not ((last >= UNKNOWN).all() and (last < K).all() and (free >= 0).all() and (free <= 1).all()):
+        raise ValueError("a pending decision holds a mark out of its range")
     if not ((u >= 0.0).all() and (u < 1.0).all() and (advice >= 0.0).all()):
         raise ValueError("a pending decision holds a number out of its range")
     rows = snapshot.rows_from(tree["rows"], n, sparse, learner.problem.n_features)
@@ -154,14 +165,18 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
             p.copy(),
             float(draw),
             opinion.copy() if opinion.any() else SILENCE,
+            EVERY if allowed.all() else allowed.copy(),
+            named(last=int(before), free=int(untried)),
             np.zeros(1, dtype=np.bool_),
             learner,
             sheet,
         )
-        for number, code, p, draw, opinion, row, sheet in zip(rounds, codes, P, u, advice, rows, sheets)
+        for number, code, p, draw, opinion, allowed, before, untried, row, sheet in zip(
+            rounds, codes, P, u, advice, among, last, free, rows, sheets
+        )
     ]
 
 
 def copied(rd: Round, work: Any) -> Kept:
     """A round and a scratch of one's own."""
-    return Kept(type(rd)(*(part.copy() for part in rd)), type(work)(*(part.copy() for part in work)))
+    return Kept(Round._make(part.copy() for part in rd), type(work)(*(part.copy() for part in work)))

@@ -14,7 +14,7 @@ from gaptron.algorithm import HasAdvice, HasCertificate
 from gaptron.algorithms import load
 from gaptron.bounds import Bound
 from gaptron.core import Core, compiled_loop
-from gaptron.decision import SILENCE, Decision, Pending, as_tree, from_tree
+from gaptron.decision import EVERY, SILENCE, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, OutlierWarning, SettingError
 from gaptron.feedback import as_graph
 from gaptron.given_values import choice, count, number, plain_dict, positive, whole
@@ -194,7 +194,7 @@ class Learner:
         with self._use.writing:
             row = self._begin(row, width, norm)
             self._late = max(self._late, core.decided - core.learned)
-            code, u = core.decide(row, opinion)
+            code, u = core.decide(row, opinion, EVERY)
             p = core.round.p.copy()
             decision = Decision(
                 label=self._classes.labels[code],
@@ -205,6 +205,8 @@ class Learner:
                 _p=p,
                 _u=u,
                 _advice=opinion,
+                _among=EVERY,
+                _mark=core.round.mark.copy(),
                 _answered=np.zeros(1, dtype=np.bool_),
                 _owner=self,
                 _kept=core.kept(),
@@ -227,8 +229,11 @@ class Learner:
             x = self._row_of(decision)
             self._late = max(self._late, core.decided - decision.round)
             if decision._kept is None and decision.round != core.fresh:
-                core.look_again(x, decision._code, decision.probability, decision._u, decision._advice)
-            core.learn(x, decision._code, truth, decision._answered, decision._kept)
+                seen = decision._u, decision._advice, decision._among, decision._mark
+                core.look_again(x, decision._code, decision.probability, *seen)
+            chance = float(decision._p[decision._code if truth == UNKNOWN else truth])
+            reward = float(truth == decision._code)
+            core.learn(x, decision._code, truth, reward, chance, decision._answered, decision._kept)
             self._open.close(decision)
 
     def forget(self, decision: Decision) -> None:
@@ -265,9 +270,9 @@ class Learner:
         with self._use.writing:
             row = self._begin(row, width, norm)
             self._taught = True
-            core.look_again(row, code, chance, core.rng.random(), opinion)
+            core.look_again(row, code, chance, core.rng.random(), opinion, EVERY)
             core.commit()
-            core.learn(row, code, shown, np.zeros(1, dtype=np.bool_))
+            core.learn(row, code, shown, float(shown == code), chance, np.zeros(1, dtype=np.bool_))
 
     def _begin(self, row: Row, width: int, norm: float) -> Row:
         """Make room if there is none yet; the row in the layout of the weights."""
@@ -344,7 +349,7 @@ class Learner:
             self._late = max(self._late, core.decided - core.learned)
             before = core.learned
             try:
-                core.play(rows, truth, opinions, trace, progress)
+                core.play(rows, truth, opinions, np.ones((T, 0), dtype=np.bool_), np.zeros(0), trace, progress)
             except BaseException:
                 self._interrupted = trace.first(core.learned - before)
                 raise
@@ -380,7 +385,7 @@ class Learner:
         rows, width, *_ = self._checked_rows(X)
         opinions = self._opinions(advice, n_rows(rows))
         with self._use.reading:
-            return self._core.look(rows, width, opinions)
+            return self._core.look(rows, width, opinions, np.ones((n_rows(rows), 0), dtype=np.bool_))
 
     # --- growing, another seed --------------------------------------------------------------------------------
 

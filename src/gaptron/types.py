@@ -71,6 +71,13 @@ class Round(NamedTuple):
     p: Vector  # the distribution the label is drawn from
     note: Vector  # what a trace records of this round, one number per name in NOTES
     advice: Vector  # what the caller's own model says, K probabilities; zeros: nothing; empty: not taken
+    among: Flags  # which labels may be played; an algorithm whose card does not take this finds all of them
+    # What an answer that comes late needs of its decision, as it was then: the label that was the last right one
+    # (or UNKNOWN), and whether the round was free. Written by `decide`, where the algorithm uses them.
+    mark: Any
+    # Written before `learn`. reward: what the label played was worth, 1 right, 0 wrong; chance: the probability that
+    # the draw gave the true label or, where that is not shown, the label played.
+    answer: Any
 
 
 class Nothing(NamedTuple):
@@ -87,6 +94,20 @@ def named(**numbers: float) -> Any:
     for name, number in numbers.items():
         record[name] = number
     return record
+
+
+def new_round(n_classes: int, notes: int, *, advice: bool = False) -> Round:
+    """Room for one round: every label may be played, nobody advises."""
+    K = n_classes
+    return Round(
+        np.zeros(K),
+        np.zeros(K),
+        np.zeros(notes),
+        np.zeros(K if advice else 0),
+        np.ones(K, dtype=np.bool_),
+        named(last=UNKNOWN, free=0),
+        named(reward=0.0, chance=0.0),
+    )
 
 
 class Problem(NamedTuple):
@@ -198,6 +219,8 @@ class Card(NamedTuple):
     regret_full: str
     regret_bandit: str
     advice: bool = False  # does it take a caller's own probabilities each round?
+    among: bool = False  # can labels be left out of a round?
+    rewards: bool = False  # bandit: does it learn from answers between right and wrong?
     words: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # setting → its words, in the order of their codes
     grid: Mapping[str, tuple[Any, ...]] = MappingProxyType({})  # setting → values to try, crossed; empty: not tuned
     growth: Growth = Growth()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import gaptron
 from gaptron.algorithms import frugal as file
 from gaptron.errors import SettingError
-from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, Round, named
+from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, named, new_round
 from tests import plain
 from tests.conftest import KINDS, exact32, noisy_stream, portrait, random_stream, separable_stream
 
@@ -90,7 +90,7 @@ def room(s, K, step):
     """A round, a scratch and a total before a decision: X = 1, Λ = 0."""
     bandit = Feedback.BANDIT if s.bandit else Feedback.FULL
     work = file.scratch(s, Problem(K, 1, bandit, Loss(s.loss), 1.0), False)
-    rd = Round(np.zeros(K), np.zeros(K), np.zeros(len(file.NOTES)), np.zeros(0))
+    rd = new_round(K, len(file.NOTES))
     return rd, work, named(square=1.0, level=0.0, step=step, last=step)
 
 

@@ -12,7 +12,7 @@ from gaptron.algorithms import gaptron as paper
 from gaptron.feedback import as_graph, dominating_set, label_efficient
 from gaptron.kernels.play import decide_once
 from gaptron.seeds import generator
-from gaptron.types import Comparator, Feedback, Loss, Problem, Round
+from gaptron.types import Comparator, Feedback, Loss, Problem, Round, new_round
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
 from tests.one_round import learn_once
@@ -21,7 +21,7 @@ RING = np.roll(np.eye(4, dtype=bool), 1, axis=1) | np.eye(4, dtype=bool)  # a la
 
 
 def sheet(K: int) -> Round:
-    return Round(np.zeros(K), np.zeros(K), np.zeros(1), np.zeros(0))
+    return new_round(K, 1)
 
 
 # --- graphs -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from gaptron.algorithms import newtron as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import play
 from gaptron.seeds import generator
-from gaptron.types import Comparator, Feedback, Loss, Problem, Round
+from gaptron.types import Comparator, Feedback, Loss, Problem, new_round
 from tests import plain
 from tests.algorithms.test_ons import nearest
 from tests.conftest import KINDS, random_stream, separable_stream
@@ -101,7 +101,7 @@ def test_the_estimate_is_unbiased(K):
         z, y, gamma = rng.normal(size=K), int(rng.integers(K)), rng.uniform(0.01, 1.0)
         s = file.recommend(problem(K), alpha=2.0, gamma=gamma)
         P = plain.softmax(2.0 * z)
-        rd = Round(z, (1 - gamma) * P + gamma / K, np.zeros(1), np.zeros(0))
+        rd = new_round(K, 1)._replace(z=z, p=(1 - gamma) * P + gamma / K)
         mean, r, square = np.zeros(K), np.zeros(K), 0.0
         for label in range(K):
             kappa = file.estimate(s, rd, label, label == y, r)

@@ -99,12 +99,17 @@ def play(
     u: Vector,
     feedback: Any,
     advice: Matrix,
+    among: Any,
+    worth: Vector,
     rd: Round,
     work: Any,
     count: Any,
     out: Played,
 ) -> None:
-    """Every round of a stream held in memory. advice has as many columns as `rd.advice` has room, or none.
+    """Every round of a stream held in memory.
+
+    advice has as many columns as `rd.advice` has room, or none; among says which labels may be played, or has no
+    columns; worth is what the right label earns, or is empty: then 1.
 
     The rounds are counted here, behind the last of them: whatever interrupts the caller meets a state and a count
     that agree.
@@ -113,6 +118,8 @@ def play(
         x = row(X, t)
         for k in range(advice.shape[1]):
             rd.advice[k] = advice[t, k]
+        for k in range(among.shape[1]):
+            rd.among[k] = among[t, k]
         label = decide(s, state, x, rd, work, u[t])
         commit(s, state, rd, work)
         out.label[t] = label
@@ -120,7 +127,11 @@ def play(
         out.truth_probability[t] = rd.p[y[t]]
         for i in range(rd.note.shape[0]):
             out.notes[t, i] = rd.note[i]
-        learn(s, state, x, rd, work, label, reveal(feedback, label, y[t]))
+        shown = reveal(feedback, label, y[t])
+        reward = worth[t] if worth.shape[0] > 0 else 1.0
+        rd.answer[0].reward = reward if label == shown else 0.0
+        rd.answer[0].chance = rd.p[label if shown == UNKNOWN else shown]
+        learn(s, state, x, rd, work, label, shown)
     count[0].decided += y.shape[0]
     count[0].learned += y.shape[0]
     count[0].trail = trail_of(out.label, out.truth_probability, count[0].trail)
@@ -151,11 +162,13 @@ def learn_once(
 
 
 @jit
-def look(s: Any, state: Any, X: Any, advice: Matrix, rd: Round, work: Any, Z: Matrix, P: Matrix) -> None:
+def look(s: Any, state: Any, X: Any, advice: Matrix, among: Any, rd: Round, work: Any, Z: Matrix, P: Matrix) -> None:
     """Scores and distributions for many rows; nothing is learned."""
     for t in range(Z.shape[0]):
         for k in range(advice.shape[1]):
             rd.advice[k] = advice[t, k]
+        for k in range(among.shape[1]):
+            rd.among[k] = among[t, k]
         decide(s, state, row(X, t), rd, work, 0.5)
         for k in range(Z.shape[1]):
             Z[t, k] = rd.z[k]

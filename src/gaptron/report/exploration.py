@@ -6,7 +6,7 @@ import numpy as np
 
 from gaptron.algorithms import frugal, gaptron
 from gaptron.report.colours import BLUE, GREEN, VERMILLION
-from gaptron.types import Feedback, Loss, Problem, Round, Vector
+from gaptron.types import Feedback, Loss, Problem, Round, Vector, new_round
 
 FLOOR = -60.0  # a score so low that its label does not matter
 
@@ -17,7 +17,7 @@ def explored(name: str, loss: Loss, feedback: Feedback, margins: Vector, n_class
     problem = Problem(n_classes, n_classes, feedback, loss, norm=1.0)
     settings = file.recommend(problem)
     state = file.init(settings, problem, False)
-    rd = Round(np.zeros(n_classes), np.zeros(n_classes), np.zeros(len(file.NOTES)), np.zeros(0))
+    rd = new_round(n_classes, len(file.NOTES))
     work = file.scratch(settings, problem, False)
     unit = np.zeros(n_classes)
     unit[0] = 1.0
@@ -36,7 +36,8 @@ def look_once(settings: object, state: object, x: Vector, rd: Round, work: objec
     from gaptron.kernels.play import look  # noqa: PLC0415
 
     K = len(rd.z)
-    look(settings, state, x[None, :], np.zeros((1, 0)), rd, work, np.empty((1, K)), np.empty((1, K)))
+    advice, among = np.zeros((1, 0)), np.zeros((1, 0), dtype=np.bool_)
+    look(settings, state, x[None, :], advice, among, rd, work, np.empty((1, K)), np.empty((1, K)))
 
 
 def figure(path: Path, n_classes: int = 10) -> None:
