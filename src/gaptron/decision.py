@@ -107,7 +107,7 @@ class Pending:
 
 # --- in a file ------------------------------------------------------------------------------------------------
 
-COLUMNS = ("round", "code", "drawn_from", "drawn_with", "advice", "among", "last", "free")
+COLUMNS = ("round", "code", "drawn_from", "drawn_with", "advice", "among", "last", "free", "apart")
 
 
 def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int) -> dict[str, Any]:
@@ -123,6 +123,7 @@ def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int) -> dict[st
         "among": np.array([d._among if len(d._among) else every for d in waiting], dtype=np.bool_).reshape(shape),
         "last": np.array([d._mark[0].last for d in waiting], dtype=np.int64),
         "free": np.array([d._mark[0].free for d in waiting], dtype=np.int64),
+        "apart": np.array([d._mark[0].apart for d in waiting], dtype=np.int64),
         "rows": snapshot.rows_of(rows),
         "kept": [snapshot.spread(d._kept) for d in waiting if d._kept is not None],
     }
@@ -133,8 +134,8 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
     snapshot.check_words(tree, (*COLUMNS, "rows", "kept"), "pending")
     K, n = learner.problem.n_classes, len(snapshot.array_of(tree["round"], "pending.round"))
     fresh = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, K)), np.zeros(n), np.zeros((n, K))
-    more = np.zeros((n, K), np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    rounds, codes, P, u, advice, among, last, free = (
+    more = np.zeros((n, K), np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    rounds, codes, P, u, advice, among, last, free, apart = (
         snapshot.fill(empty, tree[name], f"pending.{name}") for name, empty in zip(COLUMNS, (*fresh, *more))
     )
     if n and not (rounds.min() >= 1 and rounds.max() <= learner.decided and len(np.unique(rounds)) == n):
@@ -145,7 +146,9 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
         raise ValueError("a pending decision was drawn from no distribution")
     if not among[np.arange(n), codes].all():
         raise ValueError("a pending decision has a label that was not available")
-    if not ((last >= UNKNOWN).all() and (last < K).all() and (free >= 0).all() and (free <= 1).all()):
+    if not (
+        (last >= UNKNOWN).all() and (last < K).all() and np.isin(free, (0, 1)).all() and np.isin(apart, (0, 1)).all()
+    ):
         raise ValueError("a pending decision holds a mark out of its range")
     if not ((u >= 0.0).all() and (u < 1.0).all() and (advice >= 0.0).all()):
         raise ValueError("a pending decision holds a number out of its range")
@@ -166,13 +169,13 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
             float(draw),
             opinion.copy() if opinion.any() else SILENCE,
             EVERY if allowed.all() else allowed.copy(),
-            named(last=int(before), free=int(untried)),
+            named(last=int(before), free=int(paid), apart=int(other)),
             np.zeros(1, dtype=np.bool_),
             learner,
             sheet,
         )
-        for number, code, p, draw, opinion, allowed, before, untried, row, sheet in zip(
-            rounds, codes, P, u, advice, among, last, free, rows, sheets
+        for number, code, p, draw, opinion, allowed, before, paid, other, row, sheet in zip(
+            rounds, codes, P, u, advice, among, last, free, apart, rows, sheets
         )
     ]
 

@@ -73,7 +73,8 @@ class Round(NamedTuple):
     advice: Vector  # what the caller's own model says, K probabilities; zeros: nothing; empty: not taken
     among: Flags  # which labels may be played; an algorithm whose card does not take this finds all of them
     # What an answer that comes late needs of its decision, as it was then: the label that was the last right one
-    # (or UNKNOWN), and whether the round was free. Written by `decide`, where the algorithm uses them.
+    # (or UNKNOWN), whether the round was free, and whether another label than the caller's might be played. Written by
+    # `decide`, where the algorithm uses them.
     mark: Any
     # Written before `learn`. reward: what the label played was worth, 1 right, 0 wrong; chance: the probability that
     # the draw gave the true label or, where that is not shown, the label played.
@@ -105,7 +106,7 @@ def new_round(n_classes: int, notes: int, *, advice: bool = False) -> Round:
         np.zeros(notes),
         np.zeros(K if advice else 0),
         np.ones(K, dtype=np.bool_),
-        named(last=UNKNOWN, free=0),
+        named(last=UNKNOWN, free=0, apart=0),
         named(reward=0.0, chance=0.0),
     )
 
