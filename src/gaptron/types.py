@@ -145,7 +145,7 @@ class Comparator(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r, C_T(U) = (‖U‖²X² + N₀)/(2ε) + Λ."""
+    """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r, C_T(U) = (‖U‖²X² + N₀)/(2ε) + Λ + M - Ψ."""
 
     level: float  # Λ, the sum of the rounds' surrogate gaps λ
     step: float  # ε = ηX² of the last round
@@ -153,10 +153,11 @@ class Certificate(NamedTuple):
     risk: float  # r
     in_expectation: bool  # bandit: the bound is on the mean, for U fixed before the draws
     apart: float = 0.0  # N₀: how far from U the learner started besides ‖U‖²X²
+    free: float = 0.0  # M - Ψ: misses of rounds without exploration, less what their hits prove; may be negative
 
     def cost(self, norm: float) -> float:
         """C_T(U) for ‖U‖ = norm."""
-        return ((norm * self.norm) ** 2 + self.apart) / (2 * self.step) + self.level
+        return ((norm * self.norm) ** 2 + self.apart) / (2 * self.step) + self.level + self.free
 
     def bound(self, comparator: Comparator) -> float:
         """What this U proves about the expected mistakes."""
@@ -166,9 +167,16 @@ class Certificate(NamedTuple):
 class Advice(NamedTuple):
     """How a learner and its advisers got on."""
 
-    cost: float  # H: mistakes that the certificate's demands cost against the advice
-    estimated: bool  # bandit: H is an estimate that errs low, never a bound
-    heard: dict[str, float]  # adviser → its weight
+    # Full information: H, expected mistakes that the certificate's demands cost against the advice. Bandit: what the
+    # rounds without exploration have cost of their budget.
+    cost: float
+    heard: dict[str, float]  # expert → its weight
+    # Expert → our mistakes less its own: exactly with full information, at most under bandit feedback if one label is
+    # right in each round.
+    ahead: dict[str, float]
+    stickiness: float  # log-odds by which the last right label is preferred
+    discovery: float | None  # bandit: finds per play of a label never hit
+    v: float  # the weight of the advice in the certified scores
 
 
 class Size(NamedTuple):

@@ -79,6 +79,26 @@ add = by_rows(_add_dense, _add_sparse)
 add.__doc__ = "W ← W + r ⊗ x, every label. O(nnz·K)."
 
 
+def _add_from_dense(W: Matrix, x: Any, first: int, r: NDArray[np.float64]) -> None:
+    for k in range(r.shape[0]):
+        v = r[k]
+        if v != 0.0:
+            for i in range(W.shape[1]):
+                W[first + k, i] += v * x[i]
+
+
+def _add_from_sparse(W: Matrix, x: Any, first: int, r: NDArray[np.float64]) -> None:
+    for j in range(x.indices.shape[0]):
+        w = W[x.indices[j], first : first + r.shape[0]]
+        v = x.values[j]
+        for k in range(r.shape[0]):
+            w[k] += r[k] * v
+
+
+add_from = by_rows(_add_from_dense, _add_from_sparse)
+add_from.__doc__ = "W_{first + k} ← W_{first + k} + r_k·x: as `add`, for one of several learners side by side."
+
+
 def _add_one_dense(W: Matrix, x: Any, k: int, v: float) -> None:
     for i in range(W.shape[1]):
         W[k, i] += v * np.float64(x[i])

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gaptron.algorithms.advised import BANDIT_EXPERTS
+from gaptron.algorithms.advised import EXPERTS
 from gaptron.learner import Learner
-from gaptron.report.colours import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
+from gaptron.report.colours import BLUE, GREEN, ORANGE, VERMILLION
 from gaptron.streams import Stream, open_stream, prepare
 from gaptron.types import Vector
 
 GREY = "#999999"
-EXPERTS = ("certified", "first", "second", "third", "fourth")  # as the trace calls them
 WINDOW = 100
 
 
@@ -61,9 +60,9 @@ def figure(path: Path) -> None:
         arrowprops={"arrowstyle": "->", "color": "white"},
     )
 
-    colours, styles = (GREY, BLUE.light, GREEN.light, ORANGE.light, PURPLE.light), ("-", "-", "--", "-.", ":")
-    for name, note, colour, style in zip(BANDIT_EXPERTS, EXPERTS, colours, styles):
-        heard.plot(rounds, smooth(trace.note(note)), color=colour, linestyle=style, linewidth=2.0, label=name)
+    colours, styles = (GREY, GREEN.light, BLUE.light, ORANGE.light), ("-", "--", "-", "-.")
+    for name, colour, style in zip(EXPERTS, colours, styles):
+        heard.plot(rounds, smooth(trace.note(name)), color=colour, linestyle=style, linewidth=2.0, label=name)
     heard.set(title="who was heard", ylabel="weight", ylim=(0, 1.45), yticks=[0, 0.5, 1], xlim=(1, trace.rounds))
     heard.legend(frameon=False, fontsize=8.5, ncols=2, loc="upper center")
 
