@@ -363,8 +363,10 @@ def _show(summary: dict[str, Any]) -> None:
         typer.echo(text.format(**certificate))
     advice = summary["advice"]
     if advice is not None:
-        remark = " (an estimate that errs low, no bound)" if advice["estimated"] else ""
-        typer.echo(f"what the certificate cost against the advice: {advice['cost']:.1f} mistakes{remark}")
+        if full:
+            typer.echo(f"what the certificate cost against the advice: {advice['cost']:.1f} mistakes")
+        else:
+            typer.echo(f"cost of the rounds without exploration: {advice['cost']:.1f}")
         heard = ", ".join(f"{name} {weight:.2f}" for name, weight in advice["heard"].items())
         typer.echo(f"weights of the advice: {heard}")
     typer.echo(settings.line(summary["settings"]))

@@ -10,8 +10,8 @@ under bandit feedback a one-against-all regression too. They see x̃ = x/√n, n
     for t = 1, 2, ...
       1   see x, and which labels A are available: all that follows is over A;  X = max ‖x_s‖ so far
           w = ⟨W, x⟩ with W = -(ε/X²) Σ ĝ, the certified learner
-      2   the advisers say f_1, ..., the caller perhaps f, the certified learner f_0 = softmax w.  Heard together, with a
-          push for the label that was right last, they give scores;  k̂ is their top label
+      2   the advisers say f_1, ..., the caller perhaps f, the certified learner f_0 = softmax w.  Heard together, with
+          a push for the label that was right last, they give scores;  k̂ is their top label
           a = those scores, cut to a range and centred:  a feature of the certified learner, weight v = 1 - ερ² Σ ĝ_v
       3   z = w + v a,  p̃ = softmax z;  ask of every label y the least q(y) that keeps its surrogate gap at most λ,
           counting the second moment of the gradient in v too;  what is left goes to k̂
@@ -20,7 +20,7 @@ under bandit feedback a one-against-all regression too. They see x̃ = x/√n, n
 
                 full information                                bandit feedback
       1   ε     min{e₀, max{σ²/(2H*), e₀/50}}                   min{e₀, cD/√(Kt), D²/(2Λ)}, never rising
-      2   heard by stacking: softmax Σ u_j L_j                  by Bayes' rule: Σ ω_j f_j; labels never hit get more of it
+      2   heard by stacking: softmax Σ u_j L_j                  by Bayes' rule: Σ ω_j f_j; labels never hit get more
           a     without f_0, range 5                            ln of all together, range 10
       3         λ = 0                                           free rounds: q = e_k̂, nothing is asked, while
                                                                 M + O - Ψ of them (misses, unanswered, what their hits
@@ -32,7 +32,7 @@ Whatever the advisers say, with full information on every path, for all U and v 
     Σ(1 - q_t(y_t)) ≤ L_T(U, v) + (‖U‖²X² + 25(v - 1)²)/(2ε_T),   L_T(U, v) = Σ ℓ_t(Ux_t + v a_t),  1/(2ε_T) ≤ 52.1:
 with v = 0 a bound for linear rules, with U = 0 and v = 1 at most the base-2 log loss of the advice, nothing added.
 Under bandit feedback E[M_T] ≤ L_T(U) + E[C_T(U)] for U fixed before the draws, of order √(KT), with
-    C_T(U) = c'X²‖U‖² + (‖U‖²X² + 10)/(2ε) + Λ_T + M - Ψ of the free rounds   (the second term once a round was certified).
+    C_T(U) = c'X²‖U‖² + (‖U‖²X² + 10)/(2ε) + Λ_T + M - Ψ of the free rounds   (second term: once one was certified).
 
     >>> import numpy as np
     >>> from gaptron import Learner
@@ -57,6 +57,7 @@ import numpy as np
 
 from gaptron.algorithms.advised import bandit, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
+from gaptron.algorithms.advised.council import MOST_STAY, log_odds
 from gaptron.algorithms.advised.full import AdvisedFull
 from gaptron.errors import SettingError
 from gaptron.kernels.losses import LN2
@@ -90,8 +91,8 @@ CARD = Card(
     growth=Growth(by_hand=("W", "P", "A")),
     traits=frozenset({"mixture", "axes"}),
 )
-# λ, ε, 1 - q(k̂), whether the round was free, H (full) or what free rounds cost (bandit), stickiness, finds per play of a
-# label never hit, v, and the weights of the experts.
+# λ, ε, 1 - q(k̂), whether the round was free, H (full) or what free rounds cost (bandit), stickiness, finds per play of
+# a label never hit, v, and the weights of the experts.
 NOTES = (
     "level",
     "step",
@@ -224,20 +225,21 @@ def advice(settings: Settings, state: Any) -> Advice:
     """Who is heard, and how the learner got on with its advisers so far."""
     t, called = state.total[0], bool(state.total[0].called)
     if isinstance(settings, AdvisedFull):
-        names, copies, share = full.EXPERTS, slice(full.LEARNERS, full.STICK), state.voice
+        names: tuple[str, ...] = full.EXPERTS
+        copies, share = slice(full.LEARNERS, full.STICK), state.voice
         cost, discovery, pull = float(t.cost), None, full.PULL
-        stickiness = full.log_odds(state.stay[0])
+        stickiness = log_odds(state.stay[0])
     else:
         names, copies = bandit.EXPERTS, slice(bandit.INSIDE, None)
         share = state.omega / state.omega[: None if called else bandit.INSIDE].sum()
         cost, pull = float(t.missed + t.waiting - t.psi), bandit.PULL
         discovery = float((1.0 + t.finds) / (len(state.hits) + t.tries))
-        stickiness = full.log_odds(state.stay[0]) - max(full.log_odds(state.other[0]), 0.0)
+        stickiness = log_odds(state.stay[0]) - max(log_odds(state.other[0]), 0.0)
     heard = dict(zip(names, map(float, share)))
     ahead = dict(zip(names, map(float, state.ahead)))
     if called:
         heard["caller"], ahead["caller"] = float(share[copies].sum()), float(t.lead)
-    stickiness = float(min(max(stickiness, 0.0), full.MOST_STAY)) if t.last != UNKNOWN else 0.0
+    stickiness = float(min(max(stickiness, 0.0), MOST_STAY)) if t.last != UNKNOWN else 0.0
     return Advice(cost, heard, ahead, stickiness, discovery, float(1.0 - t.step * pull * t.moved))
 
 
@@ -245,8 +247,8 @@ def bound(problem: Problem, settings: Settings, comparator: Comparator) -> float
     """What is known before the run: L_T(U) + the largest C_T(U).
 
     With full information C_T ≤ (‖U‖²X² + 25)·52.1, for every U on every path. Under bandit feedback, in expectation and
-    for U fixed before the draws, it grows like √(KT), but from so far up that it says nothing below some 10⁵K rounds. The
-    certificate is the smaller number.
+    for U fixed before the draws, it grows like √(KT), but from so far up that it says nothing below some 10⁵K rounds.
+    The certificate is the smaller number.
     """
     (X,) = problem.need("norm")
     N = (X * comparator.norm) ** 2

@@ -135,27 +135,29 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
     """Some twenty numbers a label, and a row."""
     K = problem.n_classes
     vectors = (np.zeros(K) for _ in range(11))
-    return AdvisedBanditScratch(
-        np.zeros(K, dtype=np.int64),
-        np.zeros(LEARNERS * K),
-        np.zeros((VOICES, K)),
-        *vectors,
-        new_desk(K, problem.n_features, sparse),
-        named(
-            n=0,  # labels available
-            spoke=0,  # experts heard
-            label=0,  # the one drawn
-            square=0.0,  # X² with this row
-            own=0.0,  # ‖x‖²
-            step=0.0,  # ε
-            scale=0.0,  # x̃ = scale·x
-            level=0.0,  # λ
-            none=0.0,  # newton's probability that no label is right
-            kappa=0.0,  # stickiness
-            found=0.0,  # d: finds per play of a label never hit
-            top=0,  # k̂, in its place
-            caller=UNKNOWN,  # the caller's label, in its place
-        ),
+    return AdvisedBanditScratch._make(
+        (
+            np.zeros(K, dtype=np.int64),
+            np.zeros(LEARNERS * K),
+            np.zeros((VOICES, K)),
+            *vectors,
+            new_desk(K, problem.n_features, sparse),
+            named(
+                n=0,  # labels available
+                spoke=0,  # experts heard
+                label=0,  # the one drawn
+                square=0.0,  # X² with this row
+                own=0.0,  # ‖x‖²
+                step=0.0,  # ε
+                scale=0.0,  # x̃ = scale·x
+                level=0.0,  # λ
+                none=0.0,  # newton's probability that no label is right
+                kappa=0.0,  # stickiness
+                found=0.0,  # d: finds per play of a label never hit
+                top=0,  # k̂, in its place
+                caller=UNKNOWN,  # the caller's label, in its place
+            ),
+        )
     )
 
 
@@ -165,7 +167,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
 @jit
 def next_step(s: AdvisedBandit, t: Any, K: int) -> float:
     """ε, never above e₀ and never rising."""
-    step = min(t.step, s.first, s.pace * s.reach / math.sqrt(K * (t.rounds + 1.0)))
+    step = min(float(t.step), s.first, s.pace * s.reach / math.sqrt(K * (t.rounds + 1.0)))
     return min(step, s.reach * s.reach / (2.0 * t.level)) if t.level > 0.0 else step
 
 
@@ -244,7 +246,7 @@ def blend(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: i
         total += work.B[i]
     now.top = best(work.B[:n])
     centre(work.a[:n], REACH, 1.0)
-    return work.B[now.top] / total
+    return float(work.B[now.top] / total)
 
 
 # --- lines 3 and 4 --------------------------------------------------------------------------------------------

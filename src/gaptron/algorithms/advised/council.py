@@ -5,7 +5,9 @@ ten but always sure would else be lost, for each wrong certainty costs it dearly
 keep the weight they had.
 
 Stickiness: over the last thousand answers or so, how much more often was a label right that had just been right than
-the council thought? In log-odds, λ(S, E, n) = logit((5 + S)/(10 + n)) - logit((5 + E)/(10 + n)), S right of n, E thought.
+the council thought? In log-odds, with S right of n and E thought,
+
+    λ(S, E, n) = logit((5 + S)/(10 + n)) - logit((5 + E)/(10 + n))
 """
 
 import math

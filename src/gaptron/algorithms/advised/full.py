@@ -119,27 +119,29 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
     """Some twenty numbers a label, and a row."""
     K = problem.n_classes
     vectors = (np.zeros(K) for _ in range(8))
-    return AdvisedFullScratch(
-        np.zeros(K, dtype=np.int64),
-        np.zeros(LEARNERS * K),
-        np.zeros((LEARNERS + COPIES, K)),
-        np.zeros((2, K)),
-        *vectors,
-        np.zeros(VOICES),
-        np.zeros(K),
-        new_desk(K, problem.n_features, sparse),
-        named(
-            n=0,  # labels available
-            spoke=0,  # experts heard
-            square=0.0,  # X² with this row
-            own=0.0,  # ‖x‖²
-            step=0.0,  # ε
-            scale=0.0,  # x̃ = scale·x
-            kappa=0.0,  # stickiness
-            pushed=UNKNOWN,  # whom it pushed
-            outside=0,  # k°
-            caller=UNKNOWN,  # the caller's label, in its place
-        ),
+    return AdvisedFullScratch._make(
+        (
+            np.zeros(K, dtype=np.int64),
+            np.zeros(LEARNERS * K),
+            np.zeros((LEARNERS + COPIES, K)),
+            np.zeros((2, K)),
+            *vectors,
+            np.zeros(VOICES),
+            np.zeros(K),
+            new_desk(K, problem.n_features, sparse),
+            named(
+                n=0,  # labels available
+                spoke=0,  # experts heard
+                square=0.0,  # X² with this row
+                own=0.0,  # ‖x‖²
+                step=0.0,  # ε
+                scale=0.0,  # x̃ = scale·x
+                kappa=0.0,  # stickiness
+                pushed=UNKNOWN,  # whom it pushed
+                outside=0,  # k°
+                caller=UNKNOWN,  # the caller's label, in its place
+            ),
+        )
     )
 
 
