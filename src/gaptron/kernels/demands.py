@@ -9,13 +9,13 @@ Filled in here for the logistic loss ℓ = -log₂ p̃_y; `simplex.least_explora
 
 import math
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.jit import lean
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.simplex import softmax
 from gaptron.types import Vector
 
 
-@jit
+@lean
 def logistic(
     z: Vector, p: Vector, top: int, h: float, bandit: bool, risk: float, delay: int, b: Vector, c: Vector
 ) -> None:

@@ -6,13 +6,13 @@
 The gradient in the weights is r ⊗ x. Natural logarithms.
 """
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.jit import lean
 from gaptron.types import UNKNOWN, Vector
 
 LEAST = 1e-3  # the least 1 - p_a that is divided by
 
 
-@jit
+@lean
 def told(p: Vector, y: int, r: Vector) -> None:
     """r = p - e_y. r may be p itself."""
     for k in range(p.shape[0]):
@@ -20,7 +20,7 @@ def told(p: Vector, y: int, r: Vector) -> None:
     r[y] -= 1.0
 
 
-@jit
+@lean
 def denied(p: Vector, a: int, r: Vector) -> None:
     """r = p_a/(1 - p_a)·(e_a - p), with 1 - p_a at least 1/1000. r may be p itself."""
     weight = p[a] / max(1.0 - p[a], LEAST)
@@ -29,7 +29,7 @@ def denied(p: Vector, a: int, r: Vector) -> None:
     r[a] += weight
 
 
-@jit
+@lean
 def answered(p: Vector, label: int, truth: int, r: Vector) -> None:
     """What a bandit answer to `label` teaches: `told` if it was right, `denied` if the truth stays unknown."""
     if truth == UNKNOWN:

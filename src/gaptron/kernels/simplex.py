@@ -2,11 +2,11 @@
 
 import math
 
-from gaptron.kernels.jit import jit, jit_reordered
+from gaptron.kernels.jit import lean, lean_reordered
 from gaptron.types import Vector
 
 
-@jit
+@lean
 def best(z: Vector) -> int:
     """The top label; of equals, the lowest."""
     top, highest = 0, z[0]
@@ -16,7 +16,7 @@ def best(z: Vector) -> int:
     return top
 
 
-@jit
+@lean
 def rival(z: Vector, y: int) -> int:
     """The best label other than y; of equals, the lowest."""
     other = 1 if y == 0 else 0
@@ -27,7 +27,7 @@ def rival(z: Vector, y: int) -> int:
     return other
 
 
-@jit
+@lean
 def softmax(z: Vector, top: int, p: Vector) -> float:
     """p_k = exp z_k / Σ exp z, shifted by the top score so that nothing overflows.
 
@@ -44,7 +44,7 @@ def softmax(z: Vector, top: int, p: Vector) -> float:
     return rest * share
 
 
-@jit
+@lean
 def logsumexp(z: Vector) -> float:
     """ln Σ exp z, shifted so that nothing overflows."""
     shift = z[best(z)]
@@ -54,7 +54,7 @@ def logsumexp(z: Vector) -> float:
     return float(shift + math.log(total))
 
 
-@jit
+@lean
 def mix_uniform(p: Vector, top: int, a: float) -> None:
     """p = (1 - a) e_top + a/K."""
     K = p.shape[0]
@@ -63,7 +63,7 @@ def mix_uniform(p: Vector, top: int, a: float) -> None:
     p[top] += 1.0 - a
 
 
-@jit
+@lean
 def point(p: Vector, top: int) -> None:
     """p = e_top."""
     for k in range(p.shape[0]):
@@ -71,7 +71,7 @@ def point(p: Vector, top: int) -> None:
     p[top] = 1.0
 
 
-@jit
+@lean
 def draw(p: Vector, top: int, u: float) -> int:
     """A label from p by its inverse distribution function at u ∈ [0, 1); what rounding leaves goes to the top.
 
@@ -86,7 +86,7 @@ def draw(p: Vector, top: int, u: float) -> int:
     return label if label < p.shape[0] else top
 
 
-@jit_reordered
+@lean_reordered
 def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
     """q_y = the root ρ ≥ 0 of ρ² - (b_y - λ)ρ - c_y = 0, c ≥ 0, without cancellation. Returns their sum.
 
@@ -106,7 +106,7 @@ def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
 RARE, SELDOM = 2.0**-53, 2.0**-40
 
 
-@jit
+@lean
 def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
     """Give labels too rare for a draw of 53 bits ever to find, where c_y > 0 says they count, 2⁻⁴⁰ from the largest.
 
@@ -124,7 +124,7 @@ def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
     return max(level, float(b[top] - q[top] + c[top] / q[top]))
 
 
-@jit
+@lean
 def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float, bool]:
     """The distribution that gives each label no more than its surrogate gap demands.
 
