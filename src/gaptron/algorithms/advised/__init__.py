@@ -59,7 +59,7 @@ from gaptron.algorithms.advised import bandit, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
 from gaptron.algorithms.advised.council import MOST_STAY, log_odds
 from gaptron.algorithms.advised.full import AdvisedFull
-from gaptron.errors import SettingError
+from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
