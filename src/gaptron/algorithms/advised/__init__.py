@@ -250,6 +250,8 @@ def bound(problem: Problem, settings: Settings, comparator: Comparator) -> float
     for U fixed before the draws, it grows like √(KT), but from so far up that it says nothing below some 10⁵K rounds.
     The certificate is the smaller number.
     """
+    if settings.guard < math.inf:
+        raise NoBoundError("a guard follows the caller wherever it leads: what that costs is known only after the run")
     (X,) = problem.need("norm")
     N = (X * comparator.norm) ** 2
     if isinstance(settings, AdvisedFull):
