@@ -90,6 +90,8 @@ def named(**numbers: float) -> Any:
 
     A record array of length 1, which compiled and interpreted code read and write alike at the cost of an array.
     """
+    if taken := [name for name in numbers if hasattr(np.record, name)]:  # interpreted code would read the method
+        raise ValueError(f"{taken[0]!r} is a method of numpy's records: find another name for this number")
     kinds = [(name, np.int64 if isinstance(number, int) else np.float64) for name, number in numbers.items()]
     record = np.zeros(1, dtype=np.dtype(kinds, align=True)).view(np.recarray)
     for name, number in numbers.items():

@@ -59,7 +59,7 @@ from gaptron.algorithms.advised import bandit, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
 from gaptron.algorithms.advised.council import MOST_STAY, log_odds
 from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
-from gaptron.errors import SettingError
+from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
@@ -250,6 +250,8 @@ def bound(problem: Problem, settings: Settings, comparator: Comparator) -> float
     for U fixed before the draws, it grows like √(KT), but from so far up that it says nothing below some 10⁵K rounds.
     The certificate is the smaller number.
     """
+    if settings.guard < math.inf:
+        raise NoBoundError("a guard follows the caller wherever it leads: what that costs is known only after the run")
     (X,) = problem.need("norm")
     N = (X * comparator.norm) ** 2
     if isinstance(settings, AdvisedFull):

@@ -117,7 +117,7 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             psi=0.0,  # Ψ of their hits
             side_step=2 * LN2**2,  # ε of the side run
             rounds=0.0,
-            sum=0.0,  # Σ‖x‖²
+            norms=0.0,  # Σ‖x‖²
             called=0.0,  # rounds with the caller's advice
             lead=0.0,  # at most so many more mistakes than the caller
             caller=0.0,  # at least so many mistakes of the caller
@@ -280,7 +280,7 @@ def is_free(s: AdvisedBandit, t: Any, step: float, sure: float) -> bool:
     """May k̂ be played without exploring? While most of the budget is left, yes; near its end only sure rounds."""
     most = s.budget * (s.reach * s.reach + 1.0 / PULL) / (2.0 * step)
     left = most - spent(t)
-    return bool(left >= 1.0 and 1.0 - sure <= min(1.0, left / most))
+    return bool(most > 0.0 and left >= 1.0 and 1.0 - sure <= min(1.0, left / most))
 
 
 @lean
@@ -290,7 +290,7 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     n = available(rd.among, work.labels)
     now.n, now.own, now.step, now.level = n, sqnorm(x), next_step(s, t, K), 0.0
     now.square = max(t.square, now.own)
-    size = max(now.own, (t.sum + now.own) / (t.rounds + 1.0))
+    size = max(now.own, (t.norms + now.own) / (t.rounds + 1.0))
     now.scale = 1.0 / math.sqrt(size) if size > TINY else 0.0
     ratio, share = (now.step / now.square, now.own / now.square) if now.square > TINY else (0.0, 0.0)
     for k in range(K):
@@ -336,7 +336,7 @@ def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: Advised
     t.square = max(t.square, now.square)
     t.step = min(t.step, now.step)
     t.rounds += 1.0
-    t.sum += now.own
+    t.norms += now.own
     t.called += now.spoke > INSIDE
     t.open += rd.mark[0].apart
     state.asked[now.label] += 1.0
@@ -388,9 +388,10 @@ def learn_free(
     t.waiting -= 1.0
     t.missed += 1.0 - reward
     square = max(t.square, now.own)
-    if reward > 0.0 and square > TINY:
+    eta = t.side_step / square if square > TINY else 0.0
+    if reward > 0.0:
         for i in range(n):
-            z[i] *= t.side_step / square
+            z[i] *= eta
         top = best(z)
         softmax(z, top, p)
         loss, own = (z[top] - z[at] - math.log(p[top])) / LN2, 0.0
@@ -400,7 +401,7 @@ def learn_free(
             e = p[i] - (1.0 if i == at else 0.0)
             own += e * e
             work.all[labels[i]] = -reward * e / LN2
-        t.psi += reward * loss - reward * reward * t.side_step * now.own / (2.0 * LN2 * LN2 * square) * own
+        t.psi += reward * loss - reward * reward * eta * now.own / (2.0 * LN2 * LN2) * own
         add_from(state.W, x, SIDE * K, work.all)
     over = t.missed - t.psi
     if over > 0.0:

@@ -105,7 +105,7 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
             moved=0.0,  # M: Σ of the gradients in v
             gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only if answers are late or the guard forces
             rounds=0.0,
-            sum=0.0,  # Σ‖x‖²
+            norms=0.0,  # Σ‖x‖²
             called=0.0,  # rounds with the caller's advice
             lead=0.0,  # mistakes of ours less those of the caller
             caller=0.0,  # mistakes of the caller
@@ -206,7 +206,7 @@ def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: Adv
     n = available(rd.among, work.labels)
     now.n, now.own, now.step = n, sqnorm(x), next_step(s, t)
     now.square = max(t.square, now.own)
-    size = max(now.own, (t.sum + now.own) / (t.rounds + 1.0))
+    size = max(now.own, (t.norms + now.own) / (t.rounds + 1.0))
     now.scale = 1.0 / math.sqrt(size) if size > TINY else 0.0
     ratio, share = (now.step / now.square, now.own / now.square) if now.square > TINY else (0.0, 0.0)
     scores(state.W, x, work.raw)
@@ -251,7 +251,7 @@ def commit(s: AdvisedFull, state: AdvisedFullState, rd: Round, work: AdvisedFull
     t.square = max(t.square, now.square)
     t.step = min(t.step, now.step)
     t.rounds += 1.0
-    t.sum += now.own
+    t.norms += now.own
     t.called += now.spoke > LEARNERS
     t.open += rd.mark[0].apart
 
@@ -300,16 +300,19 @@ def learn(
     for i in range(n):
         work.all[labels[i]] = ((1.0 if i == y else 0.0) - p[i]) / LN2
         mu += p[i] * a[i]
+    t.step = min(t.step, now.step)  # a late answer is learned from with the ε of today
     t.gap += work.b[y] - rd.answer[0].chance
     t.moved += (mu - a[y]) / LN2
     t.cost += (1.0 if y == now.outside else 0.0) - work.q[y]
     t.largest = max(t.largest, t.cost)
+    wrong = 1.0 if label != truth else 0.0
     for j in range(LEARNERS):
-        state.ahead[j] += (label != truth) - (best(work.L[j, :n]) != y)
+        state.ahead[j] += wrong - (1.0 if best(work.L[j, :n]) != y else 0.0)
     if now.caller != UNKNOWN:
+        its = 1.0 if now.caller != y else 0.0
         t.open -= rd.mark[0].apart
-        t.lead += (label != truth) - (now.caller != y)
-        t.caller += now.caller != y
+        t.lead += wrong - its
+        t.caller += its
     add_from(state.W, x, 0, work.all)
     last = place_of(rd.mark[0].last, labels) if rd.mark[0].last != UNKNOWN else UNKNOWN
     restack(state, work, n, y, last)

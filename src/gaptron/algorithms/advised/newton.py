@@ -71,6 +71,8 @@ def whiten(P: Blocks, desk: Desk) -> float:
             size += x[i] * x[i]
         if size == 0.0:
             desk.own[q] = -1.0
+            for i in range(B):
+                g[i] = 0.0
             continue
         for i in range(B):
             line, s = block[i], 0.0

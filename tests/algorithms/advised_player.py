@@ -1,0 +1,123 @@
+"""Advised Gaptron by its own verbs, one round at a time: for rounds that a test wants to set up or branch from by hand."""
+
+import numpy as np
+
+from gaptron.algorithms import advised as file
+from gaptron.kernels import play
+from gaptron.types import UNKNOWN, Feedback, Loss, Problem, SparseRow, named, new_round
+
+COUNT, ANSWERED = named(decided=0, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
+
+
+def problem(feedback="full", K=3, d=1, X=1.0):
+    return Problem(K, d, Feedback[feedback.upper()], Loss.LOGISTIC, X)
+
+
+class Player:
+    """Settings, state and room for one round."""
+
+    def __init__(self, feedback, K, d, *, sparse=False, settings=None, **given):
+        self.problem, self.sparse = problem(feedback, K, d), sparse
+        self.bandit = feedback == "bandit"
+        self.settings = file.recommend(self.problem, **given) if settings is None else settings
+        self.state = file.init(self.settings, self.problem, sparse)
+        self.room()
+
+    def room(self):
+        self.rd = new_round(self.problem.n_classes, len(file.NOTES), advice=True)
+        self.work = file.scratch(self.settings, self.problem, self.sparse)
+
+    def copy(self):
+        other = object.__new__(Player)
+        other.__dict__.update(self.__dict__)
+        other.state = type(self.state)(*(part.copy() for part in self.state))
+        other.room()
+        return other
+
+    @property
+    def total(self):
+        return self.state.total[0]
+
+    @property
+    def now(self):
+        return self.work.now[0]
+
+    def over(self, vector):
+        """A vector over the available labels, spread over all."""
+        n = self.now.n
+        whole = np.full(self.problem.n_classes, np.nan)
+        whole[self.work.labels[:n]] = vector[:n]
+        return whole
+
+    def row(self, x):
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        if not self.sparse:
+            return x
+        here = np.flatnonzero(x)
+        return SparseRow(here.astype(np.int32), x[here])
+
+    def look(self, x, advice=None, among=None, u=0.5):
+        """Fill the round; returns the label that u draws."""
+        self.rd.advice[:] = 0.0 if advice is None else advice
+        self.rd.among[:] = True if among is None else among
+        return int(play.decide_once(self.settings, self.state, self.row(x), self.rd, self.work, u))
+
+    def commit(self, label=None):
+        """Take the decision, as if it had drawn `label`."""
+        if label is not None and self.bandit:
+            self.now.label = label
+        play.commit_once(self.settings, self.state, self.rd, self.work, COUNT)
+
+    def decide(self, x, advice=None, among=None, u=0.5, label=None):
+        """`look` and `commit`. Returns the label and what a late answer needs of this decision."""
+        drawn = self.look(x, advice, among, u)
+        label = drawn if label is None else label
+        self.commit(label)
+        kept = x, advice, among, label, self.rd.p.copy(), self.rd.mark.copy()
+        return label, kept
+
+    def learn(self, x, label, *, truth=None, reward=None):
+        """Answer the round in `rd`: with the truth, or under bandit feedback with a reward."""
+        if self.bandit:
+            reward = float(label == truth) if reward is None else float(reward)
+            shown, seen = (label if reward == 1.0 else UNKNOWN), label
+        else:
+            reward, shown, seen = float(label == truth), int(truth), int(truth)
+        self.rd.answer[0].reward, self.rd.answer[0].chance = reward, self.rd.p[seen]
+        self._learn(x, label, shown)
+
+    def learn_late(self, kept, *, truth=None, reward=None):
+        """Answer a decision after others: the row is looked at again, as the learner itself does."""
+        x, advice, among, label, p, mark = kept
+        self.look(x, advice, among)
+        self.rd.mark[0] = mark[0]
+        if self.bandit:
+            self.rd.p[label] = p[label]
+            self.learn(x, label, truth=truth, reward=reward)
+            return
+        self.rd.answer[0].reward, self.rd.answer[0].chance = float(label == truth), p[truth]
+        self._learn(x, label, int(truth))
+
+    def _learn(self, x, label, shown):
+        play.learn_once(
+            self.settings, self.state, self.row(x), self.rd, self.work, int(label), shown, COUNT, ANSWERED
+        )
+
+
+def advice_of(kind, K, truth, rng):
+    """What a caller's adviser says of a round whose truth it may know."""
+    e = np.eye(K)
+    if kind == "none" or (kind == "sometimes" and rng.random() < 0.5):
+        return None
+    if kind == "uniform":
+        return np.full(K, 1 / K)
+    if kind == "constant":
+        return e[K - 1]
+    if kind == "liar":  # knows the truth, and never says it
+        return e[(truth + 1 + rng.integers(K - 1)) % K]
+    if kind == "right":
+        return e[truth]
+    return rng.gamma(0.5, size=K) + 2 * e[truth] + 1e-9
+
+
+ADVISERS = ["none", "uniform", "constant", "liar", "right", "sometimes", "random"]
