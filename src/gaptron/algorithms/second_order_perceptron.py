@@ -131,11 +131,11 @@ def bound(problem: Problem, settings: SecondOrderPerceptron, comparator: Compara
         rest = B * L + settings.a * U * U
         c = math.sqrt(S / (4 * rest + S)) if S > 0.0 else 0.0  # the minimum of c·(rest + S/4) + S/(4c)
         c = min(c, 1 / B) if B > 0.0 else c
-        found = (1 + c * B) * L + settings.a * c * U * U + (S * (1 + c) ** 2 / (4 * c) if c > 0.0 else 0.0)
-        if found >= most * (1 - 1e-12):
+        value = (1 + c * B) * L + settings.a * c * U * U + (S * (1 + c) ** 2 / (4 * c) if c > 0.0 else 0.0)
+        if value >= most * (1 - 1e-12):
             break
-        most = found
-    return found
+        most = value
+    return value
 
 
 def bound_kappa(
