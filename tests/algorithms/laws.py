@@ -305,7 +305,8 @@ def rows_at_the_edges_of_the_range_are_rows_like_others(case: Case, rows: Any) -
     for least, most in ((1e-59, 1e-59), (1e59, 1e59), (1e-59, 1e59)):
         if most > 1e38 and rows(X).dtype == np.float32:
             continue
-        learner = case.learner(K, norm=2 * most, radius=1 / most)
+        ball = {name: value / most for name, value in case.keywords.items() if name == "ball"}
+        learner = case.learner(K, norm=2 * most, radius=1 / most, **ball)
         scaled = X * np.where(np.arange(len(X)) % 2 == 0, least, most)[:, None]
         trace = learner.play(rows(scaled), y[: len(X)])
         assert np.isfinite(trace.truth_probability).all() and np.isfinite(trace.notes).all()
