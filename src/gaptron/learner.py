@@ -336,19 +336,20 @@ class Learner:
         self._check_norm(longest, "X")
         self._warn_of_outlier(longest, outlier)
         opinions, core = self._opinions(advice, T), self._core
-        with self._use.writing:
-            trace = Trace.of(self._classes, truth, core.file.NOTES)
-            if T == 0:
-                return trace
-            core.begin(width, isinstance(rows, Sparse), longest)
-            self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
-            self._late = max(self._late, core.decided - core.learned)
-            before = core.learned
-            try:
+        trace, before = Trace.of(self._classes, truth, core.file.NOTES), None
+        try:
+            with self._use.writing:
+                if T == 0:
+                    return trace
+                core.begin(width, isinstance(rows, Sparse), longest)
+                self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
+                self._late = max(self._late, core.decided - core.learned)
+                before = core.learned
                 core.play(rows, truth, opinions, trace, progress)
-            except BaseException:
+        except BaseException:
+            if before is not None:
                 self._interrupted = trace.first(core.learned - before)
-                raise
+            raise
         return trace
 
     def _truth(self, X: Any, y: Labels | None) -> Integers:
