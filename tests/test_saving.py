@@ -145,7 +145,7 @@ def test_a_mixture_on_a_grid(tmp_path):
         [-5, 2**70, 0, 3],
         [0.1, -0.0, math.inf, 5e-324],
         [True, False, 2, 3.5],
-        [None, ("a", (1, None)), (), "()"],
+        ["", ("a", (1, None)), (), "()"],
         np.array(["x", "y", "z", "w"]),
         np.array([3, 1, 4, 9], dtype=np.uint8),
     ],
@@ -253,10 +253,8 @@ def test_a_round_is_called_as_compiled():
     core, loop = learner._core, compiled_loop()
     assert core._decide_once is not loop.decide_once and core._learn_once is not loop.learn_once
     assert core._commit_once is not loop.commit_once
-    verb = loop.sqnorms
-    out = np.empty(80)
-    _direct(verb, X, out)(X, out)
-    np.testing.assert_allclose(out, (X**2).sum(axis=1))
+    codes, chances = np.arange(5), np.linspace(0.1, 0.9, 5)
+    assert _direct(loop.trail_of, codes, chances, 3)(codes, chances, 3) == loop.trail_of(codes, chances, 3)
 
 
 # --- damage -----------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from gaptron.types import (
 )
 from gaptron.validation import (
     FAR,
+    FEW,
     CheckedRow,
     CheckedRows,
     Classes,
@@ -338,21 +339,22 @@ class Learner:
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
         self._check_norm(longest, "X")
-        self._warn_of(outlier)
+        self._warn_of_outlier(longest, outlier)
         opinions, core = self._opinions(advice, T), self._core
-        with self._use.writing:
-            trace = Trace.of(self._classes, truth, core.file.NOTES)
-            if T == 0:
-                return trace
-            core.begin(width, isinstance(rows, Sparse), longest)
-            self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
-            self._late = max(self._late, core.decided - core.learned)
-            before = core.learned
-            try:
+        trace, before = Trace.of(self._classes, truth, core.file.NOTES), None
+        try:
+            with self._use.writing:
+                if T == 0:
+                    return trace
+                core.begin(width, isinstance(rows, Sparse), longest)
+                self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
+                self._late = max(self._late, core.decided - core.learned)
+                before = core.learned
                 core.play(rows, truth, opinions, np.ones((T, 0), dtype=np.bool_), np.zeros(0), trace, progress)
-            except BaseException:
+        except BaseException:
+            if before is not None:
                 self._interrupted = trace.first(core.learned - before)
-                raise
+            raise
         return trace
 
     def _truth(self, X: Any, y: Labels | None) -> Integers:
@@ -588,14 +590,20 @@ class Learner:
         self._check_width(rows.width, "X")
         return rows
 
-    def _warn_of(self, outlier: int | None) -> None:
-        if outlier is not None:
-            warnings.warn(
-                f"row {outlier} of X is more than {FAR:.0f} times as long as every row before it: one such row makes "
-                "the steps of many algorithms too small for all others; clip it, or scale every row to norm 1",
-                OutlierWarning,
-                stacklevel=3,
-            )
+    def _warn_of_outlier(self, longest: float, outlier: int | None) -> None:
+        """Tell the user of a row far longer than all before it: those of this X, and those played earlier."""
+        if self.rounds < FEW and outlier is not None:
+            what = f"row {outlier} of X is more than {FAR:.0f} times as long as every row before it"
+        elif self.rounds >= FEW and longest > FAR * self._longest > 0.0:
+            what = f"X holds a row of norm {longest:.3g}, more than {FAR:.0f} times as long as every row played before"
+        else:
+            return
+        warnings.warn(
+            f"{what}: one such row makes the steps of many algorithms too small for all others; clip it, or scale "
+            "every row to norm 1",
+            OutlierWarning,
+            stacklevel=3,
+        )
 
     def _check_width(self, width: int, name: str) -> None:
         d = self.problem.n_features

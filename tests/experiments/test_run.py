@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gaptron import Learner
+from gaptron import InputError, Learner
 from gaptron.experiments import run as room
 from gaptron.experiments.run import run_task
 from gaptron.experiments.stream_cache import cache_stream, rows
 from gaptron.experiments.task import Task, version
 from gaptron.streams import Stream, prepare
 from gaptron.types import Sparse
-from gaptron.validation import as_rows
+from gaptron.validation import as_rows, checked
 from tests.experiments.small import stream, timeless
 
 TASK = Task("small", "frugal-gaptron", "full", "logistic", 3, {}, bound=True)
@@ -86,7 +86,8 @@ def test_the_hinge_bound_finds_each_rounds_own_place_in_the_shuffled_trace(cache
     trace = learner.play(made.X, made.y)
     expected = pytest.approx(learner.bound(made.X, made.y, trace).value, rel=1e-4)
     assert run_task(task, cached, version()).bound["value"] == expected
-    assert learner.bound(stream().X, stream().y, trace).value != expected  # what a misplaced trace would give
+    with pytest.raises(InputError, match="labels of this trace"):  # what a misplaced trace gives
+        learner.bound(stream().X, stream().y, trace)
 
 
 @pytest.mark.parametrize("make", [stream, sparse_stream], ids=["dense", "sparse"])
@@ -102,7 +103,7 @@ def test_algorithms_are_paired_by_the_seed(cached, monkeypatch):
 
     class Spy(Learner):
         def play(self, X, y, **more):
-            seen.append((np.array(X).tobytes(), np.array(y).tobytes(), repr(self._core.rng.bit_generator.state)))
+            seen.append((checked(X).rows.tobytes(), np.array(y).tobytes(), repr(self._core.rng.bit_generator.state)))
             return super().play(X, y, **more)
 
     monkeypatch.setattr(room, "Learner", Spy)

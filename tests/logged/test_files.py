@@ -53,7 +53,7 @@ def test_one_class_is_no_log():
 
 
 def test_labels_a_file_cannot_give_back_are_refused(tmp_path):
-    odd = some_log(classes=((1, 2), None, 3.5))
+    odd = some_log(classes=((1, 2), "a", 3.5))
     with pytest.raises(InputError, match="all texts or all whole numbers"):
         save_log(odd, tmp_path / "log.jsonl")
     assert not (tmp_path / "log.jsonl").exists()
@@ -357,7 +357,8 @@ def test_the_arrays_are_those_the_pipeline_names():
         ({"n_actions": 2**62, "classes": None}, "n_actions is"),
         ({"reward": np.full(40, 1j)}, "reward must hold numbers"),
         ({"context": np.full((40, 4), np.nan)}, "row 0: a feature is NaN"),
-        ({"context": np.ones(40)}, "at least one column"),
+        ({"context": np.ones(40)}, "two dimensions"),
+        ({"context": np.ones((40, 0))}, "at least one column"),
         ({"pi_b": np.ones((40, 2))}, "shape"),
     ],
 )

@@ -16,6 +16,24 @@ Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(dÂ
 
 It learns from right answers too while their margin is small. With one Gaussian the two updates of line 4 are the same;
 with two they are not, and both are in use.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("arow", classes=stream.classes, seed=0)
+    >>> learner.play(stream).mistakes
+    172
+
+To cite:
+
+    @inproceedings{crammer2009adaptive,
+      title     = {Adaptive Regularization of Weight Vectors},
+      author    = {Crammer, Koby and Kulesza, Alex and Dredze, Mark},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2009}
+    }
 """
 
 import math

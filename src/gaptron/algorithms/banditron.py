@@ -9,6 +9,24 @@ Algorithm 1.   Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn.
       3   play y' ~ p
       4   W_ŷ ← W_ŷ - x                             (every round)
           if y' was right:  W_y' ← W_y' + x/p(y')
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("banditron", classes=stream.classes, feedback="bandit", gamma=0.1, seed=0)
+    >>> learner.play(stream).mistakes
+    1331
+
+To cite:
+
+    @inproceedings{kakade2008efficient,
+      title     = {Efficient Bandit Algorithms for Online Multiclass Prediction},
+      author    = {Kakade, Sham M. and Shalev-Shwartz, Shai and Tewari, Ambuj},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2008}
+    }
 """
 
 import math

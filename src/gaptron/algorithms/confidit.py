@@ -15,6 +15,24 @@ The model behind it: label k is right with probability (α + ⟨u_k, x⟩)/(1 + 
 widens ε with ln t and keeps each ⟨w_k, x⟩ in [-α, 1]; practice, and this file, do neither. No label is drawn: one is
 played because its score ⟨w_k, x⟩ is high, or because little is known of it. Where labels do not follow the model
 nothing is promised.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("confidit", classes=stream.classes, feedback="bandit", seed=0)
+    >>> learner.play(stream).mistakes
+    907
+
+To cite:
+
+    @inproceedings{crammer2011multiclass,
+      title     = {Multiclass Classification with Bandit Feedback Using Adaptive Regularization},
+      author    = {Crammer, Koby and Gentile, Claudio},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2011}
+    }
 """
 
 import math

@@ -18,6 +18,26 @@ once on every path; under bandit feedback in expectation, for U fixed before the
 
 The baselines B are p̃ (logistic) and e_y* (hinge, when sure), centred over labels; B = 0 else. Centring moves all
 scores of a round alike and so no prediction: the sums here leave it out and `weights` puts it in.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("frugal-gaptron", classes=stream.classes, seed=0)
+    >>> trace = learner.play(stream)
+    >>> round(trace.expected_mistakes)
+    198
+    >>> round(learner.bound(stream.X, stream.y).value)
+    1538
+
+To cite:
+
+    @software{gaptron,
+      title     = {gaptron: online multiclass classification with guarantees you can see},
+      author    = {{The gaptron developers}},
+      year      = {2026}
+    }
 """
 
 import math

@@ -15,6 +15,27 @@ Algorithm 1 with the settings of Theorems 1-6.   Feedback: full, bandit.   Cost:
 
 Where the printed table and theorems disagree with their proofs, the settings here follow the proofs: see
 the errata page.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("gaptron", classes=stream.classes, loss="hinge", seed=0)
+    >>> trace = learner.play(stream)
+    >>> round(trace.expected_mistakes)
+    555
+    >>> round(learner.bound(stream.X, stream.y, trace).value)
+    595
+
+To cite:
+
+    @inproceedings{vanderhoeven2020exploiting,
+      title     = {Exploiting the Surrogate Gap in Online Multiclass Classification},
+      author    = {van der Hoeven, Dirk},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2020}
+    }
 """
 
 import math

@@ -12,6 +12,24 @@ Newton Step, for softmax.   Feedback: full.   Cost: O(dK) a round with a diagona
 
 On the ball -ln q_y is α-exp-concave with α = exp(-√2 DX)/(K - 1), because Var_q(v) ≥ q_y/(1 - q_y)·(v_y - E_q v)² and
 z_k - z_y ≤ √2 DX. This is the exp(D) of the regret, and no proper learner is without it.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("ons", classes=stream.classes, radius=10.0, seed=0)
+    >>> learner.play(stream).mistakes
+    177
+
+To cite:
+
+    @article{hazan2007logarithmic,
+      title     = {Logarithmic Regret Algorithms for Online Convex Optimization},
+      author    = {Hazan, Elad and Agarwal, Amit and Kale, Satyen},
+      journal   = {Machine Learning},
+      year      = {2007}
+    }
 """
 
 import math

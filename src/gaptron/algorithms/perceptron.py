@@ -11,6 +11,24 @@ Fink, Shalev-Shwartz, Singer & Ullman, "Online Multiclass Learning by Interclass
               worst           τ_ŷ = 1
               uniform         τ_r = 1/|E|
               proportional    τ_r ∝ z_r - z_y                     (all equal: uniform)
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("perceptron", classes=stream.classes, update="uniform", seed=0)
+    >>> learner.play(stream).mistakes
+    320
+
+To cite:
+
+    @article{crammer2003ultraconservative,
+      title     = {Ultraconservative Online Algorithms for Multiclass Problems},
+      author    = {Crammer, Koby and Singer, Yoram},
+      journal   = {Journal of Machine Learning Research},
+      year      = {2003}
+    }
 """
 
 import math

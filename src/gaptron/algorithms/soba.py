@@ -13,6 +13,24 @@ Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn; with the full matrix 
 
 Where ŷ was wrong m ≥ 0 and line 4 always learns. Where ŷ = y' was right too it is an update on the margin, allowed
 as long as the sum does not fall below zero.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("soba", classes=stream.classes, feedback="bandit", gamma=0.1, seed=0)
+    >>> learner.play(stream).mistakes
+    1474
+
+To cite:
+
+    @inproceedings{beygelzimer2017efficient,
+      title     = {Efficient Online Bandit Multiclass Learning with Õ(√T) Regret},
+      author    = {Beygelzimer, Alina and Orabona, Francesco and Zhang, Chicheng},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2017}
+    }
 """
 
 import math

@@ -13,6 +13,24 @@ Feedback: full.   Cost: O(dK) a round.
               adaptive        η_t = η/√(Σ_{s ≤ t} ‖g_s‖²)     η = √2 D
               adagrad         each weight its own: η/√(Σ_{s ≤ t} g_s² + 10⁻⁸X²)
           decaying and adaptive project onto ‖W‖ ≤ D
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("softmax", classes=stream.classes, step="adagrad", eta=0.5, seed=0)
+    >>> learner.play(stream).mistakes
+    169
+
+To cite:
+
+    @inproceedings{zinkevich2003online,
+      title     = {Online Convex Programming and Generalized Infinitesimal Gradient Ascent},
+      author    = {Zinkevich, Martin},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2003}
+    }
 """
 
 import math

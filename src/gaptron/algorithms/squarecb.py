@@ -19,6 +19,24 @@ is sure and wrong hardly explores.
 
 The first-order weighting is after FastCB (Foster & Krishnamurthy, "Efficient First-Order Contextual Bandits", NeurIPS
 2021), which pairs it with the logistic oracle; written from memory of that paper, and no guarantee is claimed for it.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("squarecb", classes=stream.classes, feedback="bandit", oracle="softmax", seed=0)
+    >>> learner.play(stream).mistakes
+    963
+
+To cite:
+
+    @inproceedings{foster2020beyond,
+      title     = {Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles},
+      author    = {Foster, Dylan J. and Rakhlin, Alexander},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2020}
+    }
 """
 
 import math

@@ -27,27 +27,40 @@ SHORT = 100  # rounds of a replay that are too few to recommend one
 def evaluate(
     log: Annotated[str, typer.Argument(help="A file of logged decisions, or - for standard input.")],
     algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="The learner to judge.", rich_help_panel=LEARN)],
-    way: Annotated[str, typer.Option(help="taught, frozen or replay.", rich_help_panel=LEARN)] = "taught",
+    way: Annotated[
+        str,
+        typer.Option(
+            help="How it learns from the log: taught (from every line), frozen (from the first part) or replay.",
+            rich_help_panel=LEARN,
+        ),
+    ] = "taught",
     split: Annotated[
         float, typer.Option(help="frozen: the share of the log, from its start, that teaches.", rich_help_panel=LEARN)
     ] = 0.5,
     loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
     norm: Annotated[
         float | None,
-        typer.Option(help="X, at least the norm of every row; by default measured.", rich_help_panel=LEARN),
+        typer.Option(help="Largest norm ‖x‖ of a row; by default measured.", rich_help_panel=LEARN),
     ] = None,
     radius: Annotated[
         float | None,
-        typer.Option(help="D, the largest norm of a comparator, for algorithms that need it.", rich_help_panel=LEARN),
+        typer.Option(
+            help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.", rich_help_panel=LEARN
+        ),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(help="T; by default the number of rounds it learns from.", rich_help_panel=LEARN)
+        int | None, typer.Option(help="Number of rounds; by default those it learns from.", rich_help_panel=LEARN)
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the algorithm.", rich_help_panel=LEARN),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Change a setting of the algorithm; may be repeated.",
+            rich_help_panel=LEARN,
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.", rich_help_panel=LEARN)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
     format_: Annotated[
         str, typer.Option("--format", help="jsonl, dsjson or obp; by default from the extension.", rich_help_panel=DATA)
     ] = "",

@@ -42,7 +42,7 @@ def play(
     radius: Annotated[
         float | None,
         typer.Option(
-            help="Largest norm ‖U‖ of a rule to compare with; some need it for bandit feedback.", rich_help_panel=LEARN
+            help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.", rich_help_panel=LEARN
         ),
     ] = None,
     horizon: Annotated[
