@@ -91,7 +91,7 @@ def decide(s: Banditron, state: BanditronState, x: Row, rd: Round, work: Nothing
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
-    mix_uniform(rd.p, top, s.gamma)
+    mix_uniform(rd.p, rd.among, top, s.gamma)
     return draw(rd.p, top, u)
 
 

@@ -210,7 +210,7 @@ def decide(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScra
     top = best(rd.z)
     a = gap_map(s.loss, s.beta, rd.z, work.p, top)
     rd.note[GAP] = a
-    mix_uniform(rd.p, top, max(a, s.gamma))
+    mix_uniform(rd.p, rd.among, top, max(a, s.gamma))
     return draw(rd.p, top, u)
 
 

@@ -164,7 +164,7 @@ def decide(s: Soba, state: SobaState, x: Row, rd: Round, work: SobaScratch, u: f
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     top = best(rd.z)
-    mix_uniform(rd.p, top, s.gamma)
+    mix_uniform(rd.p, rd.among, top, s.gamma)
     return draw(rd.p, top, u)
 
 
