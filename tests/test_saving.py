@@ -121,7 +121,8 @@ def test_nothing_a_learner_holds_is_left_out():
     )
     # The label is known by its code, its probability by what it was drawn from; owner and answer by its being pending.
     assert set(gaptron.Decision.__dataclass_fields__) == {
-        "label", "probability", "round", "_code", "_x", "_p", "_u", "_advice", "_kept", "_answered", "_owner",
+        "label", "probability", "round", "_code", "_x", "_p", "_u", "_advice", "_among", "_mark", "_kept",
+        "_answered", "_owner",
     }  # fmt: skip
 
 
