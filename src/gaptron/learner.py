@@ -360,7 +360,8 @@ class Learner:
     ) -> Trace:
         """Predict, then learn, round by round, compiled. Call again to go on.
 
-        X is an array or a SciPy sparse matrix and y its labels; or X is a `Stream`, which has both and was checked.
+        X is an array or a SciPy sparse matrix and y its labels; or X is a `Stream`, which has both and was checked, and
+        may also have what follows.
         Under bandit feedback the labels y only answer whether each guess was right.
         `among`, where the algorithm takes it, says which labels are available: T × K booleans, or T lists of labels.
         `reward`, where the algorithm takes it (bandit), says what labels are worth, from 0 to 1: T numbers for the
@@ -374,11 +375,11 @@ class Learner:
         self._interrupted = None
         rows, width, longest, outlier = self._checked_rows(X)
         T = n_rows(rows)
-        worth = self._worth(X, reward, T)
+        worth = self._worth(getattr(X, "worth", None) if reward is None else reward, T)
         truth = self._truth(X, y, T if worth.shape[1] > 1 else None)
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
-        allowed = self._all_available(among, T)
+        allowed = self._all_available(getattr(X, "among", None) if among is None else among, T)
         if self.problem.feedback is not Feedback.BANDIT and allowed.shape[1]:
             self._check_truth_available(truth, allowed)
         self._check_norm(longest, "X")
@@ -414,15 +415,14 @@ class Learner:
         codes: Integers = X.y
         return codes
 
-    def _worth(self, X: Any, reward: Any, rounds: int) -> Matrix:
-        """What labels are worth: as given, or as a stream has it; no columns: the right one 1, the others nothing."""
-        given = getattr(X, "worth", None) if reward is None else reward
-        if given is None:
+    def _worth(self, reward: Any, rounds: int) -> Matrix:
+        """What labels are worth; no columns: the right one 1, the others nothing."""
+        if reward is None:
             return np.zeros((rounds, 0))
         if self.problem.feedback is not Feedback.BANDIT:
             raise InputError("rewards are answers to the label played: give the learner feedback='bandit'")
         self._check_able("rewards", "cannot learn from rewards")
-        return as_worth(given, rounds, len(self._classes))
+        return as_worth(reward, rounds, len(self._classes))
 
     def _check_truth_available(self, truth: Integers, among: NDArray[np.bool_]) -> None:
         missing = ~among[np.arange(len(truth)), truth]

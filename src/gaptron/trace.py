@@ -179,6 +179,7 @@ class Tally:
     mistakes: int = 0
     expected_mistakes: float = 0.0
     top_mistakes: int = 0
+    reward: float = 0.0
 
     def add(self, trace: Trace) -> None:
         """Count a trace's rounds too."""
@@ -186,3 +187,4 @@ class Tally:
         self.mistakes += trace.mistakes
         self.expected_mistakes += trace.expected_mistakes
         self.top_mistakes += trace.top_mistakes
+        self.reward += float(trace.reward.sum())

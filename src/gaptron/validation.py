@@ -491,7 +491,7 @@ def as_worth(reward: Any, rounds: int, n_classes: int) -> Matrix:
         given = np.asarray(reward)
     except ValueError as problem:
         raise InputError(f"reward is not a rectangular array: {problem}") from None
-    if given.dtype.kind not in "biuf" or given.shape not in ((rounds,), (rounds, n_classes)):
+    if given.dtype.kind not in "biuf" or given.shape not in ((rounds,), (rounds, 1), (rounds, n_classes)):
         raise InputError(
             f"reward must hold a number for each of {rounds} rounds, or {rounds} × {n_classes} numbers, one for each "
             f"label; it is an array of {given.dtype} of shape {given.shape}"
