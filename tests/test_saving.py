@@ -87,9 +87,9 @@ def test_the_two_are_strangers_from_then_on(again):
 
 
 def test_a_delay_ends_the_bound_after_loading_too(again):
-    learner = make()
+    learner = make(feedback="bandit")
     first, second = learner.decide(X[0]), learner.decide(X[1])
-    learner.learn(second, label=0), learner.learn(first, label=0)
+    learner.learn(second, correct=False), learner.learn(first, correct=True)
     with pytest.raises(gaptron.NoBoundError, match="up to 1 decisions late"):
         _ = again(learner).certificate
 

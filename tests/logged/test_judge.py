@@ -185,12 +185,24 @@ def watched(mine):
     """Every distribution it is judged by, as it goes."""
     seen, distribution = [], mine.distribution
 
-    def watch(X):
-        seen.append(distribution(X)[0])
-        return seen[-1]
+    def watch(X, among=None):
+        seen.append(distribution(X, among=among)[0])
+        return seen[-1:]
 
     mine.distribution = watch
     return seen
+
+
+@pytest.mark.parametrize("algorithm", ["squarecb", "frugal-gaptron", "banditron", "soba"])
+def test_a_learner_taught_by_the_log_of_its_twin_is_that_twin(algorithm):
+    """Each round counts once: clock, norms and level are those of the learner that decided."""
+    given = {"n_classes": 3, "feedback": "bandit", "norm": 10.0, "horizon": 500, "seed": 4}
+    twin, mine = Learner(algorithm, **given), Learner(algorithm, **given)
+    log = record(twin, X[:200], Y[:200])
+    teach(mine, log)
+    one, two = portrait(twin), portrait(mine)
+    assert {part for part in one if one[part] != two[part]} == {"taught"}
+    assert mine.decided == mine.rounds == 200
 
 
 def test_a_taught_learner_is_judged_rightly():
