@@ -182,7 +182,8 @@ def test_a_decision_is_answered_by_its_own_learner():
         ("bandit", {}, DecisionError),
         ("bandit", {"label": 1}, DecisionError),
         ("bandit", {"label": 1, "correct": True}, DecisionError),
-        ("bandit", {"correct": 1}, DecisionError),
+        ("bandit", {"correct": 2}, DecisionError),
+        ("bandit", {"correct": 0.5}, DecisionError),
         ("bandit", {"correct": "yes"}, DecisionError),
     ],
 )

@@ -87,9 +87,9 @@ def test_the_two_are_strangers_from_then_on(again):
 
 
 def test_a_delay_ends_the_bound_after_loading_too(again):
-    learner = make()
+    learner = make(feedback="bandit")
     first, second = learner.decide(X[0]), learner.decide(X[1])
-    learner.learn(second, label=0), learner.learn(first, label=0)
+    learner.learn(second, correct=False), learner.learn(first, correct=True)
     with pytest.raises(gaptron.NoBoundError, match="up to 1 decisions late"):
         _ = again(learner).certificate
 
@@ -121,7 +121,8 @@ def test_nothing_a_learner_holds_is_left_out():
     )
     # The label is known by its code, its probability by what it was drawn from; owner and answer by its being pending.
     assert set(gaptron.Decision.__dataclass_fields__) == {
-        "label", "probability", "round", "_code", "_x", "_p", "_u", "_advice", "_kept", "_answered", "_owner",
+        "label", "probability", "round", "_code", "_x", "_p", "_u", "_advice", "_among", "_mark", "_kept",
+        "_answered", "_owner",
     }  # fmt: skip
 
 

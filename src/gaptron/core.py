@@ -196,7 +196,6 @@ class Core:
         truth: Integers,
         opinions: Matrix,
         among: NDArray[np.bool_],
-        worth: Vector,
         trace: Trace,
         progress: Callable[[int], None] | None,
     ) -> None:
@@ -215,7 +214,7 @@ class Core:
             try:
                 u = self.rng.random(part.stop - part.start)
                 tuples, room = (self.settings, self.state), (self.round, self.scratch)
-                extra = opinions[part], among[part], worth[part]
+                extra = opinions[part], among[part], np.array(trace.worth[part])  # a mapped file is of another type
                 loop.play(*tuples, X, truth[part], u, self._shown, *extra, *room, self.count, out)
             except BaseException:
                 if self.learned == before:  # interrupted before the block: its draws are still to come
@@ -226,8 +225,10 @@ class Core:
         """Scores and distributions. Uses no room but its own, so that many threads may look at once."""
         T, K = n_rows(rows), self.problem.n_classes
         Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
-        if self.settings is None:
-            return Z, P  # before the first round every score is zero and nothing speaks for any label
+        if self.settings is None:  # before the first round every score is zero and nothing speaks for any label
+            if among.shape[1]:
+                Z, P = np.where(among, 0.0, -np.inf), among / among.sum(axis=1, keepdims=True)
+            return Z, P
         state, problem = self.state, self.problem._replace(n_features=width)
         if state is None:
             state = self.file.init(self.settings, problem, False)

@@ -28,17 +28,18 @@ class Trace:
     codes: Integers  # label played
     top: Integers  # label of the largest score
     truth: Integers
-    truth_probability: Vector  # p(y): what the draw gave the true label
+    truth_probability: Vector  # p(y): what the draw gave the true label; the mean earned, where each label has a worth
     note_names: tuple[str, ...]
     notes: Matrix  # the algorithm's notes, a row a round
+    worth: Matrix  # what the right label is worth, T × 1, or what each label would earn, T × K; T × 0: right is 1
     _run: tuple[Integers, Vector] | None = None  # codes and probabilities as played, if the rounds are in another order
 
     @classmethod
-    def of(cls, classes: Classes, truth: Integers, note_names: tuple[str, ...]) -> "Trace":
+    def of(cls, classes: Classes, truth: Integers, note_names: tuple[str, ...], worth: Matrix) -> "Trace":
         """Room for the rounds of these true labels, to be filled."""
         T = len(truth)
         codes, top = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
-        return cls(classes, codes, top, truth, np.empty(T), note_names, np.empty((T, len(note_names))))
+        return cls(classes, codes, top, truth, np.empty(T), note_names, np.empty((T, len(note_names))), worth)
 
     @property
     def rounds(self) -> int:
@@ -52,8 +53,21 @@ class Trace:
 
     @property
     def wrong(self) -> Flags:
-        """Which rounds were mistakes."""
-        return np.not_equal(self.codes, self.truth)
+        """Which rounds were mistakes: the label was not the true one or, where each has a worth, earned nothing."""
+        return self._misses(self.codes)
+
+    def _misses(self, codes: Integers) -> Flags:
+        if self.worth.shape[1] > 1:
+            return np.equal(self.worth[np.arange(self.rounds), codes], 0.0)
+        return np.not_equal(codes, self.truth)
+
+    @property
+    def reward(self) -> Vector:
+        """What the label played earned in each round: 1 if it was right and 0 if not, or what rewards were given."""
+        if self.worth.shape[1] > 1:
+            return self.worth[np.arange(self.rounds), self.codes]
+        hit = np.where(self.wrong, 0.0, 1.0)
+        return hit * self.worth[:, 0] if self.worth.shape[1] else hit
 
     @property
     def mistakes(self) -> int:
@@ -73,7 +87,7 @@ class Trace:
     @property
     def top_mistakes(self) -> int:
         """How many mistakes the top label would have made, on the rounds as they were played."""
-        return int(np.count_nonzero(self.top != self.truth))
+        return int(np.count_nonzero(self._misses(self.top)))
 
     def note(self, name: str) -> Vector:
         """One of the algorithm's notes, a number a round."""
@@ -90,7 +104,7 @@ class Trace:
             marks,
             np.cumsum(self.wrong, dtype=np.int64)[at],
             np.cumsum(1.0 - self.truth_probability)[at],
-            np.cumsum(self.top != self.truth, dtype=np.int64)[at],
+            np.cumsum(self._misses(self.top), dtype=np.int64)[at],
         )
 
     @property
@@ -108,6 +122,7 @@ class Trace:
             self.truth_probability[places],
             self.note_names,
             self.notes[places],
+            self.worth[places],
             self.as_played,
         )
 
@@ -121,11 +136,14 @@ class Trace:
             self.truth_probability[:rounds],
             self.note_names,
             self.notes[:rounds],
+            self.worth[:rounds],
         )
 
     def __add__(self, other: "Trace") -> "Trace":
         if self.classes.labels != other.classes.labels or self.note_names != other.note_names:
             raise InputError("these traces are of different learners")
+        if self.worth.shape[1] != other.worth.shape[1]:
+            raise InputError("these traces count rewards in different ways")
         join = np.concatenate
         return Trace(
             self.classes,
@@ -135,6 +153,7 @@ class Trace:
             join([self.truth_probability, other.truth_probability]),
             self.note_names,
             join([self.notes, other.notes]),
+            join([self.worth, other.worth]),
         )
 
     def __repr__(self) -> str:
@@ -160,6 +179,7 @@ class Tally:
     mistakes: int = 0
     expected_mistakes: float = 0.0
     top_mistakes: int = 0
+    reward: float = 0.0
 
     def add(self, trace: Trace) -> None:
         """Count a trace's rounds too."""
@@ -167,3 +187,4 @@ class Tally:
         self.mistakes += trace.mistakes
         self.expected_mistakes += trace.expected_mistakes
         self.top_mistakes += trace.top_mistakes
+        self.reward += float(trace.reward.sum())

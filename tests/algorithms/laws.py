@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import gaptron
 from gaptron.algorithms import NAMES, load
@@ -214,6 +215,126 @@ def a_learner_never_peeks_at_what_was_not_shown(case: Case, rows: Any) -> None:
     np.testing.assert_array_equal(one.top, two.top)
     np.testing.assert_array_equal(one.notes, two.notes)
     assert portrait(honest) == portrait(spied)
+
+
+# --- labels that are not available, answers worth a fraction ----------------------------------------------
+
+
+def some_available(y: np.ndarray, K: int, seed: int = 4) -> np.ndarray:
+    """Which labels are available, T × K: the true one always, others in half of the rounds."""
+    among = np.random.default_rng(seed).random((len(y), K)) < 0.5
+    among[np.arange(len(y)), y] = True
+    return among
+
+
+def refused(call: Callable[[], Any], words: str) -> None:
+    """It is refused in words that name an algorithm that can."""
+    with pytest.raises(gaptron.errors.InputError, match=rf"cannot {words}.*; algorithms that can: .*squarecb"):
+        call()
+
+
+@law
+def naming_every_label_as_available_is_naming_none(case: Case, rows: Any) -> None:
+    X, y, K = case.stream(120)
+    plain, named = case.learner(K), case.learner(K)
+    all_labels = np.ones((120, K), dtype=bool)
+    if not case.file.CARD.among:
+        refused(lambda: named.play(rows(X), y, among=all_labels), "leave labels out")
+        refused(lambda: named.decide(rows(X)[0], among=[0, 1]), "leave labels out")
+        refused(lambda: named.distribution(rows(X), among=all_labels), "leave labels out")
+        assert portrait(named) == portrait(plain)
+        return
+    same_traces(plain.play(rows(X), y), named.play(rows(X), y, among=all_labels))
+    assert portrait(plain) == portrait(named)
+    np.testing.assert_array_equal(plain.distribution(rows(X)), named.distribution(rows(X), among=[range(K)] * 120))
+    one, two = plain.decide(rows(X)[0]), named.decide(rows(X)[0], among=range(K))
+    np.testing.assert_array_equal(one.distribution, two.distribution)
+    case.answer(plain, one, int(y[0])), case.answer(named, two, int(y[0]))
+    assert portrait(plain) == portrait(named)
+
+
+@law
+def labels_left_out_are_never_played_and_the_rest_is_a_distribution(case: Case, rows: Any) -> None:
+    if not case.file.CARD.among:
+        return
+    X, y, K = case.stream(300, seed=8)
+    learner, single, among = case.learner(K), case.learner(K), some_available(y, K)
+    before = learner.distribution(rows(X), among=among)
+    assert not before[~among].any()
+    trace = learner.play(rows(X), y, among=among)
+    assert among[np.arange(300), trace.codes].all() and among[np.arange(300), trace.top].all()
+    P, Z = learner.distribution(rows(X), among=among), learner.scores(rows(X), among=among)
+    assert (P >= 0.0).all() and not P[~among].any()
+    assert np.isneginf(Z[~among]).all() and np.isfinite(Z[among]).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(learner.predict(rows(X), among=among), Z.argmax(axis=1))
+    alone = np.eye(K, dtype=bool)[y]
+    np.testing.assert_array_equal(learner.distribution(rows(X), among=alone), alone)
+    drawn, expected, spread = np.zeros(K), np.zeros(K), np.zeros(K)
+    table = rows(X)
+    for t in range(300):
+        decision = single.decide(table[t], among=np.flatnonzero(among[t]))
+        p = decision.distribution
+        assert decision._code == trace.codes[t] and not p[~among[t]].any()
+        drawn[decision._code] += 1
+        expected, spread = expected + p, spread + p * (1 - p)
+        case.answer(single, decision, int(y[t]))
+    assert portrait(single) == portrait(learner)
+    assert (np.abs(drawn - expected) <= 4.5 * np.sqrt(spread) + 1e-6).all()
+
+
+@law
+def renaming_labels_renames_which_are_available(case: Case, rows: Any) -> None:
+    if not case.file.CARD.among:
+        return
+    X, y, K = case.stream(100)
+    names, among = np.array(["dog", "ant", "cat", "bee"])[:K], some_available(y, K)
+    plain, named = case.learner(K), case.learner(classes=names)
+    one = plain.play(rows(X), y, among=among)
+    two = named.play(rows(X), names[y], among=[set(names[flags]) for flags in among])
+    same_traces(one, two)
+    np.testing.assert_array_equal(plain.weights, named.weights)
+
+
+@law
+def a_right_answer_is_worth_one_and_a_wrong_one_nothing(case: Case, rows: Any) -> None:
+    if case.feedback != "bandit":
+        return
+    X, y, K = case.stream(120)
+    plain, paid, each = case.learner(K), case.learner(K), case.learner(K)
+    if not case.file.CARD.rewards:
+        refused(lambda: paid.play(rows(X), y, reward=np.ones(120)), "learn from rewards")
+        decision = paid.decide(rows(X)[0])
+        refused(lambda: paid.learn(decision, reward=0.5), "learn from rewards")
+        return
+    one = plain.play(rows(X), y)
+    same_traces(one, paid.play(rows(X), y, reward=np.ones(120)))
+    assert portrait(plain) == portrait(paid)
+    table = rows(X)
+    for t in range(120):
+        decision = each.decide(table[t])
+        each.learn(decision, reward=float(decision.label == y[t]))
+    assert portrait(plain) == portrait(each)
+
+
+@law
+def rewards_of_every_label_are_the_answers_to_the_labels_played(case: Case, rows: Any) -> None:
+    if case.feedback != "bandit" or not case.file.CARD.rewards:
+        return
+    X, _, K = case.stream(150)
+    rng = np.random.default_rng(9)
+    worth = rng.random((150, K)) * (rng.random((150, K)) < 0.6)
+    whole, single = case.learner(K), case.learner(K)
+    one = whole.play(rows(X), reward=worth)
+    table = rows(X)
+    for t in range(150):
+        decision = single.decide(table[t])
+        assert decision.label == one.codes[t]
+        assert np.isclose(one.truth_probability[t], decision.distribution @ worth[t], atol=1e-12)
+        single.learn(decision, reward=worth[t, decision._code])
+    assert portrait(whole) == portrait(single)
+    np.testing.assert_array_equal(one.reward, worth[np.arange(150), one.codes])
+    assert one.mistakes == (one.reward == 0).sum() and np.isfinite(whole.weights).all()
 
 
 # --- manners ----------------------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ def decide(s: Gappletron, state: GappletronState, x: Row, rd: Round, work: Gappl
     top = best(rd.z)
     a = gap_map(s.loss, s.beta, rd.z, work.p, top)
     rd.note[GAP] = a
-    mix_uniform(rd.p, top, a)
+    mix_uniform(rd.p, rd.among, top, a)
     if not work.wide[top]:
         gamma = s.gamma if s.steps == 1 else min(0.5, s.gamma / math.sqrt(state.sums[0].narrow + 1.0))
         for k in range(rd.p.shape[0]):

@@ -14,6 +14,8 @@ Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with the full matrix O(
 
 A right answer changes nothing. The diagonal version is the one of the LIBOL and SOL libraries; it has no known bound.
 
+Labels that are not available in a round have z = -∞ and are not played.
+
 Example:
 
     >>> from gaptron import Learner
@@ -43,7 +45,7 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move, shrink, times_pair
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, scores, zeros
-from gaptron.kernels.simplex import best, point
+from gaptron.kernels.simplex import best, exclude, point
 from gaptron.kernels.variance import grow, scores_shared
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
@@ -55,6 +57,7 @@ CARD = Card(
     memory="dK; full matrix (dK)²",
     regret_full="full matrix: O(‖U‖ √(dK L_T ln T) + dK ln T)",
     regret_bandit="",
+    among=True,
     words={"matrix": MATRICES},
     grid={"a": (0.01, 0.1, 1.0, 10.0, 100.0)},
     traits=frozenset({"axes", "own row"}),
@@ -196,6 +199,7 @@ def decide(
         scores(state.W, x, rd.z)
     else:
         scores_shared(state.W, state.A, x, work.r, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     point(rd.p, top)
     return top

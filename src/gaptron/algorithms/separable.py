@@ -246,7 +246,7 @@ def decide(s: Separable, state: SeparableState, x: Row, rd: Round, work: Separab
     if rd.z[top] >= 0.0:
         point(rd.p, top)
         return top
-    mix_uniform(rd.p, top, 1.0)
+    mix_uniform(rd.p, rd.among, top, 1.0)
     return draw(rd.p, top, u)
 
 

@@ -14,6 +14,8 @@ Feedback: full.   Cost: O(dK) a round.
               adagrad         each weight its own: η/√(Σ_{s ≤ t} g_s² + 10⁻⁸X²)
           decaying and adaptive project onto ‖W‖ ≤ D
 
+Labels that are not available in a round have z = -∞: they are not played, and q and g are over the others.
+
 Example:
 
     >>> from gaptron import Learner
@@ -45,7 +47,7 @@ from gaptron.kernels.likelihood import told
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, point, softmax
+from gaptron.kernels.simplex import best, draw, exclude, point, softmax
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 STEPS = ("fixed", "decaying", "adaptive", "adagrad")
@@ -58,6 +60,7 @@ CARD = Card(
     memory="dK",
     regret_full="O(D √L_T + D²) adaptive, O(D √T) decaying",
     regret_bandit="",
+    among=True,
     words={"step": STEPS, "play": PLAYS},
     grid={"eta": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)},
     variants={
@@ -177,6 +180,7 @@ def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScra
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     if s.play:
         softmax(rd.z, top, rd.p)

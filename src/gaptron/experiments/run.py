@@ -14,18 +14,34 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.experiments import account
 from gaptron.experiments.stream_cache import Arrays, CachedStream, rows
 from gaptron.experiments.task import OK, Result, Task, processor, version
 from gaptron.learner import Learner
-from gaptron.streams.rows import Rows
 from gaptron.trace import Tally, Trace
-from gaptron.types import Integers
+from gaptron.types import Integers, Matrix
 from gaptron.validation import CheckedRows, as_rows
 
 PIECE = 1 << 25  # bytes at most of a stream that are copied at a time
+
+
+class Piece(NamedTuple):
+    """Some rounds of a stream."""
+
+    X: Any
+    y: Integers  # codes
+    among: NDArray[np.bool_] | None = None  # the last two as in a `Stream`
+    worth: Matrix | None = None
+
+    def part(self, X: Any, rounds: slice | Integers) -> "Piece":
+        """Some of its rounds, whose rows are X."""
+        among, worth = self.among, self.worth
+        return Piece(
+            X, self.y[rounds], None if among is None else among[rounds], None if worth is None else worth[rounds]
+        )
 
 
 class Run(NamedTuple):
@@ -39,7 +55,7 @@ class Run(NamedTuple):
 
 def run(
     learner: Learner,
-    pieces: Iterable[tuple[Any, Integers]],
+    pieces: Iterable[Piece],
     *,
     keep: bool = True,
     notes: bool = True,
@@ -58,13 +74,14 @@ def run(
     """
     tally, whole, seconds = Tally(), None, 0.0
     sums: Counter[str] = Counter()
-    for X, codes in pieces:
+    for piece in pieces:
         if not tally.rounds:
-            head = X.first(1) if isinstance(X, CheckedRows) else X[:1]
-            copy.copy(learner).play(head, labels(learner, codes[:1]))  # compiles what is not compiled yet
-        y = labels(learner, codes)
+            row = piece.X.first(1) if isinstance(piece.X, CheckedRows) else piece.X[:1]
+            head = piece.part(row, slice(1))  # which compiles what is not compiled yet
+            copy.copy(learner).play(head.X, labels(learner, head.y), among=head.among, reward=head.worth)
+        y = labels(learner, piece.y)
         clock = time.perf_counter()
-        part = learner.play(X, y, progress=progress)
+        part = learner.play(piece.X, y, among=piece.among, reward=piece.worth, progress=progress)
         seconds += time.perf_counter() - clock
         tally.add(part)
         sums.update(dict(zip(part.note_names, part.notes.sum(axis=0).tolist(), strict=True)))
@@ -100,7 +117,8 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     X, y = rows(arrays, cached.n_features), arrays["y"]
     order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
     learner = _learner(task, cached)
-    _, trace, notes, seconds = run(learner, _pieces(X, y, order, cached.norm), notes=task.bound)
+    beside = (arrays.get("among"), arrays.get("worth"))
+    _, trace, notes, seconds = run(learner, _pieces(Piece(X, y, *beside), order, cached.norm), notes=task.bound)
     assert trace is not None  # a stream has rounds
     bound: account.Account | None = None
     reason: str | None = "not looked for in this run"
@@ -148,14 +166,15 @@ def _learner(task: Task, cached: CachedStream) -> Learner:
     )
 
 
-def _pieces(X: Rows, y: Integers, order: Integers | None, longest: float) -> Iterator[tuple[CheckedRows, Integers]]:
+def _pieces(whole: Piece, order: Integers | None, longest: float) -> Iterator[Piece]:
     """The stream in its own order or in the given one, a piece at a time: no process holds a copy of all of it.
 
     It was checked when it was prepared.
     """
+    X, y = whole.X, whole.y
     size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     step = max(1, PIECE * len(y) // max(1, size))
     for start in range(0, len(y), step):
         part = slice(start, start + step) if order is None else order[start : start + step]
         piece, width = as_rows(X[part])
-        yield CheckedRows(piece, width, longest), y[part]
+        yield whole.part(CheckedRows(piece, width, longest), part)

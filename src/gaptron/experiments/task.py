@@ -27,7 +27,7 @@ NO_PART = (
     "report/**/*.py",
     *(
         f"experiments/{name}.py"
-        for name in "command compare engines export grouping plan plan_file ranks store summary".split()
+        for name in "command compare engines export grouping late plan plan_file ranks store summary".split()
     ),
 )
 LIBRARIES = ("numba", "numpy", "scipy")  # another version may draw or add up otherwise

@@ -2,6 +2,7 @@
 
     "it is y"              -ln p_y          r = p - e_y
     "it is not a"          -ln(1 - p_a)     r = p_a/(1 - p_a)·(e_a - p)
+    "a is worth s"         s times the first and 1 - s times the second, 0 ≤ s ≤ 1
 
 The gradient in the weights is r ⊗ x. Natural logarithms.
 """
@@ -36,3 +37,12 @@ def answered(p: Vector, label: int, truth: int, r: Vector) -> None:
         denied(p, label, r)
     else:
         told(p, truth, r)
+
+
+@lean
+def rewarded(p: Vector, label: int, reward: float, r: Vector) -> None:
+    """What it teaches that `label` was worth `reward`: to the bit `told` at 1 and `denied` at 0. r may be p itself."""
+    weight = -reward + (1.0 - reward) * (p[label] / max(1.0 - p[label], LEAST))
+    for k in range(p.shape[0]):
+        r[k] = -weight * p[k]
+    r[label] += weight

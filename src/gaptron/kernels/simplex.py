@@ -1,9 +1,33 @@
-"""Verbs on scores and distributions over labels. All O(K)."""
+"""Verbs on scores and distributions over labels. All O(K).
+
+A label that is not available in a round has the score -∞, which `exclude` gives it. Every verb here then leaves it out
+by itself: it is never the top, never a rival unless there is none, and its probability is exactly 0.
+"""
 
 import math
 
 from gaptron.kernels.jit import lean, lean_reordered
-from gaptron.types import Vector
+from gaptron.types import Flags, Vector
+
+
+@lean
+def exclude(z: Vector, among: Flags) -> int:
+    """Give the labels that are not available the score -∞. Returns how many are available."""
+    n = 0
+    for k in range(z.shape[0]):
+        n += among[k]
+        if not among[k]:
+            z[k] = -math.inf
+    return n
+
+
+@lean
+def available(among: Flags) -> int:
+    """How many labels are available."""
+    n = 0
+    for k in range(among.shape[0]):
+        n += among[k]
+    return n
 
 
 @lean
@@ -55,11 +79,11 @@ def logsumexp(z: Vector) -> float:
 
 
 @lean
-def mix_uniform(p: Vector, top: int, a: float) -> None:
-    """p = (1 - a) e_top + a/K."""
-    K = p.shape[0]
-    for k in range(K):
-        p[k] = a / K
+def mix_uniform(p: Vector, among: Flags, top: int, a: float) -> None:
+    """p = (1 - a) e_top + a/n over the n available labels."""
+    n = available(among)
+    for k in range(p.shape[0]):
+        p[k] = a / n if among[k] else 0.0
     p[top] += 1.0 - a
 
 
@@ -130,7 +154,8 @@ def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float
 
     Label y's gap at probability q is b_y - q + c_y/q, so that gap ≤ λ asks for q(y) ≥ ρ_y(λ), the root of
     ρ² - (b_y - λ)ρ - c_y. If the demands at λ = 0 sum to at most 1, they are met and the heir gets what is left. Else λ
-    rises until they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ).
+    rises until they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ). A label with b = -∞ and c = 0
+    demands nothing and gets nothing.
     Returns the level λ that the gaps of the q really played keep, and whether it had to rise.
     """
     K = b.shape[0]
