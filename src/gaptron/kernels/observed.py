@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from gaptron.kernels.jit import by_type, class_name, jit
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.rows import add, add_one, score_one, scores, sqnorm, zeros
-from gaptron.types import Flags, Matrix, Round, Vector, named
+from gaptron.types import Flags, Matrix, Observed, Proof, Round, Vector, named
 
 FIRST_STEP = 2.0 * LN2**2  # ε before the first answer: κ ≤ 1, and 1/(2ε) is 0.52
 RADIUS = 20.0  # D: the ‖U‖X that the step is balanced for; what is proved holds for every U
@@ -115,6 +115,30 @@ def new_watch(n_classes: int, n_features: int, sparse: bool) -> Watch:
     """Nothing was heard yet."""
     room = n_classes, n_features, sparse
     return Watch(new_run(), zeros(*room), new_run(), zeros(*room), named(rounds=0, partial=0))
+
+
+def proved(seen: Watch, waiting: int) -> Observed:
+    """What is kept, as a caller reads it; `waiting` decisions have no answer."""
+    n = seen.hits[0]
+    proofs = [_proof(run[0]) for run in (seen.hits, seen.answers)]
+    return Observed(int(seen.count[0].rounds), waiting, int(n.mistakes), math.sqrt(n.square), *proofs)
+
+
+def _proof(n: Any) -> Proof:
+    level = float(n.level)
+    return Proof(level, 1.0 / (2.0 * float(n.step)), max(0.0, int(n.mistakes) - level))
+
+
+def check(seen: Watch, learned: int) -> None:
+    """Refuse numbers that no run leaves, where they come from a file."""
+    count, hits, answers = seen.count[0], seen.hits[0], seen.answers[0]
+    if count.rounds + count.partial > learned or hits.mistakes > count.rounds:
+        raise ValueError("more answers were observed than learned from")
+    if hits.mistakes != answers.mistakes or hits.square != answers.square:
+        raise ValueError("the two parts of what was observed are not of the same rounds")
+    for n in (hits, answers):
+        if not (0.0 < n.step <= FIRST_STEP and n.level >= 0.0 and n.square >= 0.0):
+            raise ValueError("what was observed holds a number out of its range")
 
 
 def _watch(seen: Any, x: Any, rd: Round, label: int, r: Vector) -> None:
