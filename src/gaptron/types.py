@@ -181,16 +181,19 @@ class Observed(NamedTuple):
     waiting: int  # decisions without an answer
     mistakes: int  # M
     norm: float  # X, the longest row
-    softmax: Proof  # of the base-2 logistic loss; if each label that was confirmed was the only right one
-    one_vs_all: Proof  # of the log loss of K questions a round, one a label; several labels may be right, or none
+    # Each proof holds for every U; there are several where several prices were tried.
+    softmax: tuple[Proof, ...]  # of the base-2 logistic loss; if each label that was confirmed was the only right one
+    one_vs_all: tuple[
+        Proof, ...
+    ]  # of the log loss of K questions a round, one a label; several labels may be right, or none
 
     def cost(self, norm: float) -> float:
         """C(U) = c·X²‖U‖² + Δ for ‖U‖ = norm: M is at most the logistic loss of U plus this."""
-        return self.softmax.price * (norm * self.norm) ** 2 + self.softmax.excess
+        return min(proof.price * (norm * self.norm) ** 2 + proof.excess for proof in self.softmax)
 
     def least_loss(self, radius: float = 20.0) -> float:
         """The logistic loss that every linear rule with ‖U‖X ≤ radius has at least on these rounds."""
-        return self.softmax.least_loss(radius)
+        return max(proof.least_loss(radius) for proof in self.softmax)
 
     def sentence(self, radius: float = 20.0) -> str:
         """What may be said of it, and no more."""

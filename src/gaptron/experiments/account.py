@@ -56,12 +56,13 @@ def observed(said: Observed | None) -> Account | None:
     if said is None:
         return None
     return {
-        **{name: value for name, value in said._asdict().items() if name not in ("softmax", "one_vs_all")},
-        **said.softmax._asdict(),
+        **said._asdict(),
+        "softmax": [proof._asdict() for proof in said.softmax],
+        "one_vs_all": [proof._asdict() for proof in said.one_vs_all],
         "radius": RADIUS,
+        "cost": said.cost(RADIUS / said.norm) if said.norm > 0.0 else None,
         "least_loss": said.least_loss(RADIUS),
         "sentence": said.sentence(RADIUS),
-        "one_vs_all": {**said.one_vs_all._asdict(), "least_loss": said.one_vs_all.least_loss(RADIUS)},
     }
 
 

@@ -120,7 +120,7 @@ def new_watch(n_classes: int, n_features: int, sparse: bool) -> Watch:
 def proved(seen: Watch, waiting: int) -> Observed:
     """What is kept, as a caller reads it; `waiting` decisions have no answer."""
     n = seen.hits[0]
-    proofs = [_proof(run[0]) for run in (seen.hits, seen.answers)]
+    proofs = [(_proof(run[0]),) for run in (seen.hits, seen.answers)]
     return Observed(int(seen.count[0].rounds), waiting, int(n.mistakes), math.sqrt(n.square), *proofs)
 
 

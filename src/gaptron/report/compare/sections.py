@@ -54,7 +54,8 @@ def sections(summary: list[Field], folder: Path) -> list[Section]:
             "Expected mistakes beside the bound the algorithm's theorem gives on the very stream played, for the best "
             "comparator in hindsight; means over the seeds for which it was worked out. A bound at or above the "
             "number of rounds says nothing yet. Observed, under bandit feedback: on the rounds of these runs no linear "
-            f"rule of norm at most {RADIUS:g}/X, X the longest row, has less base-2 log loss; of mistakes it says nothing.",
+            f"rule of norm at most {RADIUS:g}/X, X the longest row, has less base-2 log loss; of mistakes it says "
+            "nothing.",
             maker.bounds,
         ),
         (
