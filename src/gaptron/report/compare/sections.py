@@ -197,7 +197,7 @@ class _Maker(NamedTuple):
         start = [Cell(field.places[arena]), _name(field, variant)]
         last = [level]
         if field.feedback == Feedback.BANDIT.word:
-            losses = [run.observed["least_loss"] for run in runs if run.observed]
+            losses = [run.observed["least_loss"] for run in runs if run.observed and "least_loss" in run.observed]
             last.append(_mean(losses, 1) if losses else Cell("–"))
         if pair is None:
             why = next((run.bound_reason for run in runs if run.bound_reason), "not worked out")
