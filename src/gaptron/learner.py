@@ -4,7 +4,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,11 @@ from gaptron import bounds, model_file
 from gaptron.algorithm import HasAdvice, HasCertificate, HasLateProof
 from gaptron.algorithms import able, load
 from gaptron.bounds import Bound
-from gaptron.core import Core, compiled_loop
+from gaptron.core import Core, compiled_loop, observer
 from gaptron.decision import EVERY, SILENCE, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, OutlierWarning, SettingError
 from gaptron.feedback import as_graph
-from gaptron.given_values import choice, count, number, plain_dict, positive, whole
+from gaptron.given_values import choice, count, flag, number, plain_dict, positive, whole
 from gaptron.in_use import InUse
 from gaptron.seeds import generator
 from gaptron.trace import Trace
@@ -29,6 +29,8 @@ from gaptron.types import (
     Flags,
     Integers,
     Matrix,
+    Nothing,
+    Observed,
     Problem,
     Row,
     Rows,
@@ -75,6 +77,7 @@ class Learner:
         radius: D, the norm of the rules U we compare with, where the algorithm needs it.
         horizon: T, the number of rounds, where the algorithm needs it.
         seed: for the learner's draws; None takes a fresh one from the system.
+        observe: bandit feedback: keep beside it what its answers prove of every linear rule; see `observed`.
         settings: the algorithm's own settings, in place of the theorem's.
     """
 
@@ -91,6 +94,7 @@ class Learner:
         radius: float | None = None,
         horizon: int | None = None,
         seed: int | None = None,
+        observe: bool = True,
         **settings: Any,
     ) -> None:
         file = load(algorithm)
@@ -121,7 +125,7 @@ class Learner:
                 if isinstance(value, str):
                     raise SettingError(f"{name}={value!r} must be a number")
                 number(name, value)
-        self._core = Core(algorithm, problem, settings, seed)
+        self._core = Core(algorithm, problem, settings, seed, flag("observe", observe))
         self._open = Pending()
         self._grew: int | None = None  # the round after which labels were added
         self._taught = False  # by decisions that were not its own
@@ -539,6 +543,7 @@ class Learner:
                 "norm_promised": self._promised,
                 "radius": problem.radius,
                 "horizon": problem.horizon,
+                "observe": self._core.observes,
                 "core": self._core.as_tree(),
                 "late": self._late,
                 "left_out": self._left_out,
@@ -563,6 +568,7 @@ class Learner:
             norm=core["norm"] if tree["norm_promised"] else None,
             radius=tree["radius"],
             horizon=tree["horizon"],
+            observe=tree["observe"],
             **core["given"],
         )
         self._core.restore(core)
@@ -590,6 +596,23 @@ class Learner:
             return None
         self._check_covered()
         return core.file.certificate(core.settings, core.state)
+
+    @property
+    def observed(self) -> Observed | None:
+        """What the answers so far prove of every linear rule; None without bandit feedback, or if not observed.
+
+        For any algorithm, any data, and answers in any order; it is about the decisions that were answered, those of a
+        log too. Refused once labels were added, or an answer was worth more than nothing and less than all.
+        """
+        core = self._core
+        with self._use.reading:
+            if self._grew is not None and self.problem.feedback is Feedback.BANDIT:
+                raise NoBoundError(f"labels were added after round {self._grew}: what was observed is of the old ones")
+            if isinstance(core.seen, Nothing):
+                return None
+            if core.seen.count[0].partial:
+                raise NoBoundError("an answer was neither right nor wrong: what is observed is for those alone")
+            return cast(Observed, observer().proved(core.seen, core.decided - core.learned))
 
     @property
     def advice(self) -> Advice | None:

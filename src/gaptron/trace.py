@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError
-from gaptron.types import Flags, Integers, Matrix, Vector
-from gaptron.validation import Classes
+from gaptron.types import Count, Flags, Integers, Matrix, Vector
+from gaptron.validation import Classes, Labels
 
 
 class Curve(NamedTuple):
@@ -89,6 +89,15 @@ class Trace:
         """How many mistakes the top label would have made, on the rounds as they were played."""
         return int(np.count_nonzero(self._misses(self.top)))
 
+    def count_against(self, labels: Labels, *, several_right: bool = False) -> Count:
+        """The run beside a rule that would have played these labels, one a round: a count, no probability.
+
+        Only the answers are used, whether our own labels were right. The rule may be anything, also one that was made
+        afterwards and knows the truth. `several_right`: more than one label may be right in a round; then a round in
+        which we were right says nothing about a rule that would have played another label.
+        """
+        return count(self.classes, self.codes, ~self.wrong, labels, several_right)
+
     def note(self, name: str) -> Vector:
         """One of the algorithm's notes, a number a round."""
         if name not in self.note_names:
@@ -161,6 +170,18 @@ class Trace:
             f"Trace(rounds={self.rounds}, mistakes={self.mistakes}, "
             f"expected_mistakes={self.expected_mistakes:.1f}, top_mistakes={self.top_mistakes})"
         )
+
+
+def count(classes: Classes, played: Integers, right: Flags, labels: Labels, several_right: bool) -> Count:
+    """Labels that were played and their answers, beside those of a given rule."""
+    others = classes.codes(labels)
+    if len(others) != len(played):
+        raise InputError(f"there are {len(played)} rounds, but the rule has {len(others)} labels")
+    apart = others != played
+    alone_wrong, alone_right, both_wrong = (
+        int(np.count_nonzero(part)) for part in (~right & apart, right & apart, ~right & ~apart)
+    )
+    return Count(len(played), alone_wrong, alone_right, both_wrong, several_right)
 
 
 def checkpoints(rounds: int) -> Integers:

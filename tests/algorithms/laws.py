@@ -508,6 +508,7 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
     learner, decisions = _open_decisions(case, rows, s)
     state, file = copy.deepcopy(learner._core.state), case.file
     rd, work = copy.deepcopy(learner._core.round), file.scratch(learner.settings, learner.problem, learner._core.sparse)
+    seen = copy.deepcopy(learner._core.seen)
     count, chances = copy.deepcopy(learner._core.count), [d.distribution for d in decisions]
     for i in np.random.default_rng(3).permutation(39):  # all but the newest, whose scores are still those of now
         truth, code = int(s.y[60 + i]), decisions[i]._code
@@ -517,9 +518,21 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         if case.partial:
             rd.p[code] = chances[i][code]
         done = np.zeros(1, dtype=np.bool_)
-        kernel.learn_once(learner.settings, state, decisions[i]._x, rd, work, code, shown, count, done)
+        kernel.learn_once(
+            learner.settings,
+            state,
+            decisions[i]._x,
+            rd,
+            work,
+            code,
+            shown,
+            count,
+            done,
+            seen,
+            np.zeros(learner.problem.n_classes),
+        )
         assert done[0]
-    for mine, theirs in zip(learner._core.state, state):
+    for mine, theirs in zip((*learner._core.state, *learner._core.seen), (*state, *seen)):
         np.testing.assert_array_equal(mine, theirs)
     for decision, p in zip(decisions, chances):
         np.testing.assert_array_equal(decision.distribution, p)  # learning writes nothing there
@@ -543,7 +556,8 @@ def an_answer_to_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
     )
     truth = int(s.y[79])
     shown = truth if case.shows(two, second[-1]._code, truth) else UNKNOWN
-    kept[0](*kept[1:], shown, two._core.count, np.zeros(1, dtype=np.bool_))
+    beside = two._core.seen, two._core.seen_room
+    kept[0](*kept[1:], shown, two._core.count, np.zeros(1, dtype=np.bool_), *beside)
     for mine, theirs in zip(one._core.state, two._core.state):
         np.testing.assert_array_equal(mine, theirs)
 

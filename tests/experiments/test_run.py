@@ -8,7 +8,7 @@ from gaptron import InputError, Learner
 from gaptron.experiments import run as room
 from gaptron.experiments.run import run_task
 from gaptron.experiments.stream_cache import cache_stream, rows
-from gaptron.experiments.task import Task, version
+from gaptron.experiments.task import Result, Task, version
 from gaptron.streams import Stream, prepare
 from gaptron.types import Sparse
 from gaptron.validation import as_rows, checked
@@ -70,6 +70,20 @@ def test_a_record_is_what_a_learner_says_of_the_shuffled_stream(cached):
     assert result.certificate["level"] == learner.certificate.level
     assert result.used["scale"] == 1.0 and result.seconds > 0
     assert result.prepared[-1] == "shuffled (seed 3)"
+
+
+@pytest.mark.parametrize("make", [stream, sparse_stream])
+def test_a_bandit_record_has_what_its_answers_prove_though_the_clock_did_not_see_it(make, tmp_path):
+    task = Task("small", "banditron", "bandit", "hinge", 3, {}, bound=True)
+    cached = cache_stream(make(), tmp_path)
+    result = run_task(task, cached, version())
+    made = prepare(make(), shuffle=3)
+    learner = Learner("banditron", n_classes=3, feedback="bandit", norm=made.norm, horizon=200, seed=3)
+    learner.play(made.X, made.y)
+    assert result.observed["softmax"] == [proof._asdict() for proof in learner.observed.softmax]
+    assert result.observed["sentence"] == learner.observed.sentence()
+    assert Result.from_json(result.to_json()) == result
+    assert run_task(task._replace(bound=False), cached, version()).observed is None
 
 
 def test_without_a_shuffle_the_order_is_the_streams(cached):

@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 
 DELTA = 0.05
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
-FIXED = ("algorithm", "feedback", "loss", "norm", "radius", "horizon", "set_", "seed", "classes", "features")
+FIXED = (
+    "algorithm",
+    "feedback",
+    "loss",
+    "norm",
+    "radius",
+    "horizon",
+    "set_",
+    "seed",
+    "observed",
+    "classes",
+    "features",
+)
 
 
 def play(
@@ -57,6 +69,14 @@ def play(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
+    observed: Annotated[
+        bool,
+        typer.Option(
+            "--observed/--no-observed",
+            help="Bandit feedback: keep what the answers prove of every linear rule.",
+            rich_help_panel=LEARN,
+        ),
+    ] = True,
     load: Annotated[
         str, typer.Option(metavar="MODEL", help="Continue with the learner in this file.", rich_help_panel=LEARN)
     ] = "",
@@ -188,6 +208,7 @@ def play(
         radius=radius,
         horizon=horizon or source.n_rounds,
         seed=seed,
+        observe=observed,
         **settings.read(set_ or []),
     )
     if learner.settings is None:
@@ -331,6 +352,7 @@ def _account(
         reason = "the best comparator needs the whole stream in memory: leave out --chunk"
     else:
         bound, reason = account.bound(learner, source.X, labels(learner, source.y), trace)
+    said, unsaid = account.observed_by(learner)
     if trace is not None and problem.feedback is Feedback.FULL:
         sure = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
     return {
@@ -355,6 +377,8 @@ def _account(
         "rounds_per_second": tally.rounds / seconds if seconds else None,
         "sure_below": sure,
         "certificate": account.certificate(learner, trace, notes),
+        "observed": said,
+        "why_not_observed": unsaid,
         "advice": None if learner.advice is None else learner.advice._asdict(),
         "bound": bound,
         "why_no_bound": reason,
@@ -400,6 +424,12 @@ def _show(summary: dict[str, Any]) -> None:
         if "solved" in certificate:
             text += ", {solved:.2%} solved for λ"
         typer.echo(text.format(**certificate))
+    said = summary["observed"]
+    if summary["why_not_observed"]:
+        typer.echo(f"observed: nothing; {summary['why_not_observed']}")
+    if said is not None:
+        typer.echo(f"observed: {said['sentence']}")
+        typer.echo("  if each label that was confirmed was the only right one; of log loss, not of mistakes")
     advice = summary["advice"]
     if advice is not None:
         if full:

@@ -20,9 +20,10 @@ from gaptron.errors import GaptronError, SettingError
 from gaptron.experiments import account
 from gaptron.experiments.stream_cache import Arrays, CachedStream, rows
 from gaptron.experiments.task import OK, Result, Task, processor, version
+from gaptron.kernels import observed
 from gaptron.learner import Learner
 from gaptron.trace import Tally, Trace
-from gaptron.types import Integers, Matrix
+from gaptron.types import Feedback, Integers, Matrix, Observed, Sparse
 from gaptron.validation import CheckedRows, as_rows
 
 PIECE = 1 << 25  # bytes at most of a stream that are copied at a time
@@ -125,6 +126,8 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     if task.bound:
         # On the stream in its own order, which needs no copy: a sum over rounds has no order, the trace is put back.
         bound, reason = account.bound(learner, X, y, trace if order is None else trace.in_order(np.argsort(order)))
+    plain = task.bound and _bandit(task) and beside == (None, None)
+    heard = _heard(_pieces(Piece(X, y), order, cached.norm), cached, trace) if plain else None
     curve = trace.curve
     return Result(
         key=task.key(cached.data),
@@ -146,6 +149,7 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
         },
         used=account.settings(learner),
         certificate=account.certificate(learner, trace, notes),
+        observed=account.observed(heard),
         bound=bound,
         bound_reason=reason,
         seconds=seconds,
@@ -162,8 +166,27 @@ def _learner(task: Task, cached: CachedStream) -> Learner:
         feedback=task.feedback,
         loss=task.loss,
         seed=task.seed,
+        observe=False,  # it would be in the time of a round; `_heard` looks at the answers afterwards
         **{**known, **task.settings},
     )
+
+
+def _bandit(task: Task) -> bool:
+    return task.feedback == Feedback.BANDIT.word
+
+
+def _heard(pieces: Iterable[Piece], cached: CachedStream, trace: Trace) -> Observed:
+    """What the answers of a bandit run prove of every linear rule, as a learner that observes would say it."""
+    K, start, right = cached.n_classes, 0, np.equal(trace.codes, trace.truth).astype(np.float64)
+    seen: observed.Watch | None = None
+    for piece in pieces:
+        if seen is None:
+            seen = observed.new_watch(K, cached.n_features, isinstance(piece.X.rows, Sparse))
+        part = slice(start, start + len(piece.y))
+        observed.hear_all(seen, piece.X.rows, trace.codes[part], right[part], np.ones(K, dtype=np.bool_), np.zeros(K))
+        start = part.stop
+    assert seen is not None  # a stream has rounds
+    return observed.proved(seen, 0)
 
 
 def _pieces(whole: Piece, order: Integers | None, longest: float) -> Iterator[Piece]:

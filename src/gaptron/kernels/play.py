@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gaptron.kernels.jit import by_type, class_name, jit
+from gaptron.kernels.observed import watch
 from gaptron.kernels.rows import row
 from gaptron.kernels.simplex import best
 from gaptron.types import UNKNOWN, Feedback, Flags, Integers, Matrix, Round, Vector
@@ -105,12 +106,15 @@ def play(
     work: Any,
     count: Any,
     out: Played,
+    seen: Any,
+    room: Vector,
 ) -> None:
     """Every round of a stream held in memory.
 
     advice has as many columns as `rd.advice` has room, or none; among says which labels may be played, or has no
     columns. worth has a column for what the right label earns, one for each label, or none: then right earns 1. Where
-    every label has its own worth nothing else is right or wrong, and y is not looked at.
+    every label has its own worth nothing else is right or wrong, and y is not looked at. seen is what is kept beside
+    the learner (`kernels.observed.Watch`, or `Nothing`), room its work space.
 
     The rounds are counted here, behind the last of them: whatever interrupts the caller meets a state and a count
     that agree.
@@ -141,6 +145,7 @@ def play(
         rd.answer[0].reward = reward
         rd.answer[0].chance = rd.p[label if shown == UNKNOWN else shown]
         learn(s, state, x, rd, work, label, shown)
+        watch(seen, x, rd, label, room)
     count[0].decided += y.shape[0]
     count[0].learned += y.shape[0]
     count[0].trail = trail_of(out.label, out.truth_probability, count[0].trail)
@@ -161,10 +166,21 @@ def commit_once(s: Any, state: Any, rd: Round, work: Any, count: Any) -> None:
 
 @jit
 def learn_once(
-    s: Any, state: Any, x: Any, rd: Round, work: Any, label: int, truth: int, count: Any, answered: Flags
+    s: Any,
+    state: Any,
+    x: Any,
+    rd: Round,
+    work: Any,
+    label: int,
+    truth: int,
+    count: Any,
+    answered: Flags,
+    seen: Any,
+    room: Vector,
 ) -> None:
     """One round's second half, its count, and that it was answered: no interruption comes between."""
     learn(s, state, x, rd, work, label, truth)
+    watch(seen, x, rd, label, room)
     count[0].learned += 1
     count[0].trail = 0
     answered[0] = True

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gaptron import trace
 from gaptron.errors import InputError, StreamError
 from gaptron.streams.block import Blame
 from gaptron.streams.rows import Rows, csr, first_not_finite, norms, tidy_rows
-from gaptron.types import Integers, Matrix, Vector
+from gaptron.types import Count, Flags, Integers, Matrix, Vector
 from gaptron.validation import Classes, as_among
 
 CLOSE = 1e-4  # how far probabilities may be from summing to 1, and from each other: some loggers write float32
@@ -100,6 +101,19 @@ class Log:
         return 1.0 - self.reward
 
     @property
+    def right(self) -> Flags:
+        """Which labels played were right; refused where a reward lies between right and wrong."""
+        between = (self.reward > 0.0) & (self.reward < 1.0)
+        if between.any():
+            row = int(between.argmax())
+            raise InputError(
+                f"{self.name}: round {row + 1} has reward {self.reward[row]:g}, neither right (1) nor wrong (0), and "
+                "only those count here"
+            )
+        right: Flags = self.reward == 1.0
+        return right
+
+    @property
     def least(self) -> float:
         """The smallest probability, above 0, that is in sight: of any label, or else of those played."""
         if self.distribution is None:
@@ -113,6 +127,10 @@ class Log:
     def row(self, t: int) -> Any:
         """One row, as `Learner.decide` takes it."""
         return one_row(self.X, t)
+
+    def count_against(self, labels: Any, *, several_right: bool = False) -> Count:
+        """The log beside a rule that would have played these labels, one a round. See `Trace.count_against`."""
+        return trace.count(Classes(self.classes), self.codes, self.right, labels, several_right)
 
     def __getitem__(self, part: slice) -> "Log":
         if not isinstance(part, slice):
