@@ -27,7 +27,7 @@ from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
 INSIDE = len(EXPERTS)
-VOICES = INSIDE + COPIES
+VOICES = INSIDE + COPIES + 1  # the caller's copies, and the labels it does not say
 SIDE, ONE, NEWTON, TRACKER, CERTIFIED = range(5)  # learners, each with dK weights, side by side
 LEARNERS = 5
 PULL = 0.1  # ρ²: how fast v moves
@@ -214,7 +214,12 @@ def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: 
     now.none = softmax_or_none(F[2], state.total[0].beta, F[2])
     softmax(F[3], best(F[3]), F[3])
     now.spoke = invite(rd.advice, labels, F, INSIDE)
-    now.caller = best(F[INSIDE]) if now.spoke > INSIDE else UNKNOWN
+    now.caller = UNKNOWN
+    if now.spoke > INSIDE:
+        now.caller = best(F[INSIDE])
+        for i in range(n):  # a caller that is always wrong says much, and Bayes' rule has no negative weights
+            F[now.spoke, i] = (1.0 - F[INSIDE, i]) / (n - 1.0) if n > 1 else 1.0
+        now.spoke += 1
 
 
 @lean

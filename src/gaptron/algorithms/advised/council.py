@@ -19,7 +19,7 @@ from gaptron.types import UNKNOWN, Flags, Integers, Matrix, Vector
 
 TEMPERS = (0.0, 0.2, 0.5, 0.8)
 COPIES = len(TEMPERS)
-MEMORY = 0.999  # of stickiness, a round
+MEMORY = 0.999  # of what happened, a round
 MOST_STAY = 5.0  # log-odds
 SLACK = 0.1  # α of the guard: each mistake of the caller allows this many more of ours
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from gaptron.algorithms.advised.council import (
     COPIES,
+    MEMORY,
     MOST_STAY,
     available,
     centre,
@@ -36,6 +37,7 @@ LEAST = FIRST / 50
 HEARD = 10.0  # the range of an expert's scores in the stacking
 SMALL = 0.1  # an adviser passes over rounds in which it was this close to the truth
 DIAGONAL, TRACKING = 0.05, 0.25  # curvature; with blocks 1/K
+DISTRUST = -3.0  # a council this far behind the certified learner is not followed: hostile advice costs little then
 TINY = 1e-280  # rows of a smaller ‖x‖² count as zero
 
 
@@ -102,6 +104,7 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
             step=FIRST,  # ε of the last round
             cost=0.0,  # H
             largest=0.0,  # H*
+            trust=0.0,  # how many more of the last thousand rounds the council's label was right than the certified one
             moved=0.0,  # M: Σ of the gradients in v
             gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only if answers are late or the guard forces
             rounds=0.0,
@@ -139,6 +142,7 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
                 kappa=0.0,  # stickiness
                 pushed=UNKNOWN,  # whom it pushed
                 outside=0,  # k°
+                own_top=0,  # the top of z
                 caller=UNKNOWN,  # the caller's label, in its place
             ),
         )
@@ -218,7 +222,10 @@ def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: Adv
     v = 1.0 - now.step * PULL * t.moved
     for i in range(n):
         w[i] += v * a[i]
-    demands.logistic(w, p, best(w), now.step * share / 2.0, False, 1.0, 0, b, work.c[:n])
+    now.own_top = best(w)
+    if t.trust < DISTRUST:
+        top = now.own_top
+    demands.logistic(w, p, now.own_top, now.step * share / 2.0, False, 1.0, 0, b, work.c[:n])
     demand_in_v(now.step, a, p, b)
     level, _ = least_exploration(b, work.c[:n], top, q)
     apart = now.caller != UNKNOWN
@@ -305,6 +312,8 @@ def learn(
     t.moved += (mu - a[y]) / LN2
     t.cost += (1.0 if y == now.outside else 0.0) - work.q[y]
     t.largest = max(t.largest, t.cost)
+    council, certified = best(work.t[:n]) == y, now.own_top == y
+    t.trust = MEMORY * t.trust + (1.0 if council else 0.0) - (1.0 if certified else 0.0)
     wrong = 1.0 if label != truth else 0.0
     for j in range(LEARNERS):
         state.ahead[j] += wrong - (1.0 if best(work.L[j, :n]) != y else 0.0)
