@@ -33,6 +33,7 @@ ENTRANTS = {
     "frugal bandit hinge": {"algorithm": "frugal-gaptron", "loss": "hinge", "feedback": "bandit"},
     "advised": {"algorithm": "advised-gaptron"},
     "advised bandit": {"algorithm": "advised-gaptron", "feedback": "bandit"},
+    "advised bandit, observed": {"algorithm": "advised-gaptron", "feedback": "bandit", "observe": True},
 }
 # Everyone else whose round costs O(nnz·K), at default settings.
 OTHERS = {
@@ -77,7 +78,8 @@ def limit(X: Any, K: int) -> Callable[[], None]:
 
 def entrant(options: dict[str, Any], X: Any, y: Any, K: int) -> Callable[[], None]:
     T = len(y)
-    return lambda: Learner(**options, n_classes=K, radius=1.0, horizon=T, seed=0).play(X, y)
+    given = {"observe": False, **options}
+    return lambda: Learner(**given, n_classes=K, radius=1.0, horizon=T, seed=0).play(X, y)
 
 
 def compare(name: str, X: Any, y: Any, K: int, repeats: int, entrants: dict[str, dict[str, Any]]) -> None:

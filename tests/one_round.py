@@ -7,7 +7,7 @@ import numpy as np
 
 import gaptron
 from gaptron.kernels import play
-from gaptron.types import UNKNOWN, named
+from gaptron.types import UNKNOWN, Nothing, named
 
 
 def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, shown: int) -> Any:
@@ -15,14 +15,24 @@ def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, sho
     core = learner._core
     assert decision.round == core.fresh
     state, rd, work = copy.deepcopy((core.state, core.round, core.scratch))
-    learn_once(core.settings, state, decision._x, rd, work, label, shown)
+    beside = copy.deepcopy((core.seen, core.seen_room))
+    learn_once(core.settings, state, decision._x, rd, work, label, shown, beside)
     return state
 
 
-def learn_once(settings: Any, state: Any, x: Any, rd: Any, work: Any, label: int, shown: int) -> None:
+def learn_once(
+    settings: Any,
+    state: Any,
+    x: Any,
+    rd: Any,
+    work: Any,
+    label: int,
+    shown: int,
+    beside: tuple[Any, Any] = (Nothing(), np.zeros(0)),
+) -> None:
     """The loop's verb, with nobody counting."""
     rd.answer[0].reward = float(shown == label)
     rd.answer[0].chance = rd.p[label if shown == UNKNOWN else shown]
     count, answered = named(decided=1, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
-    play.learn_once(settings, state, x, rd, work, label, shown, count, answered)
+    play.learn_once(settings, state, x, rd, work, label, shown, count, answered, *beside)
     assert answered[0] and count[0].learned == 1

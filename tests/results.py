@@ -32,6 +32,7 @@ def result(algorithm: str, stream: str = "s", seed: int = 0, rate: float = 0.1, 
             "expected": [(mistakes + 0.5) * t / 1000 for t in CURVE],
         },
         "seconds": 0.002,
+        "observed": {"least_loss": 12.5, "radius": 20.0},
     }
     return Result(**{**said, **changes})
 

@@ -1,12 +1,15 @@
 """Several threads and one learner: many may look, one may teach, nobody gets a wrong number in silence."""
 
+import contextlib
 import copy
+import dis
+import sys
 import threading
 
 import numpy as np
 import pytest
 
-from gaptron import Abstainer, InUseError, Learner
+from gaptron import Abstainer, InUseError, Learner, in_use
 from tests.conftest import noisy_stream
 
 STREAM = noisy_stream(400, d=8, K=4)
@@ -138,3 +141,85 @@ def test_two_threads_with_one_abstainer():
     _, two = at_once(first, second)
     assert isinstance(two, InUseError) or two.rounds == 50_000  # too late to meet the first
     assert abstainer.rounds == abstainer.decided == (50_000 if isinstance(two, InUseError) else 100_000)
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------------------
+
+
+def interrupted_at(moment, call):
+    """Run it, with a Ctrl-C at that moment in in_use.py: as a function begins, or behind a call. Did it come?
+
+    These are the moments at which Python looks for signals (and where a loop begins again).
+    """
+    left, last = [moment], {}
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename != in_use.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        before, last[frame] = last.get(frame), frame.f_lasti
+        behind = before is not None and dis.opname[frame.f_code.co_code[before]] in ("CALL", "JUMP_BACKWARD")
+        if event == "call" or (event == "opcode" and behind):
+            left[0] -= 1
+            if left[0] < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("kind", ["reading", "writing"])
+def test_ctrl_c_at_any_moment_leaves_it_free(kind):
+    """Also while another reads, and where it is refused."""
+    for others in (0, 1):
+        for moment in range(1000):
+            use = in_use.InUse()
+            with use.reading if others else contextlib.nullcontext():
+
+                def enter(use=use):
+                    with getattr(use, kind):
+                        pass
+
+                try:
+                    came = interrupted_at(moment, enter)
+                except InUseError:
+                    came = False
+                    assert others and kind == "writing"
+            for free in (lambda use=use: use.writing, lambda use=use: use.reading, lambda use=use: use.writing):
+                with free():
+                    pass
+            if not came:
+                assert moment > 5
+                break
+
+
+def test_ctrl_c_in_a_call_that_is_refused_ends_nothing_else():
+    """Whoever plays, and is interrupted as it tries to teach between two blocks, still plays."""
+    for moment in range(1000):
+        use = in_use.InUse()
+
+        def again(use=use):
+            with use.writing:
+                pass
+
+        with use.writing:
+            try:
+                came = interrupted_at(moment, again)
+            except InUseError:
+                came = False
+            with pytest.raises(InUseError):
+                again()
+        with use.writing:
+            pass
+        if not came:
+            break
+    assert moment > 1

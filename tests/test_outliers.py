@@ -33,6 +33,19 @@ def test_rows_that_grow_slowly_or_a_short_first_row_are_nobodys_fault(rows):
         play(rows)
 
 
+def test_an_outlier_is_told_from_the_rows_of_earlier_calls():
+    learner, _ = play(X)
+    far = X.copy()
+    far[0] *= 1000  # the first of its call, and still far longer than all before it
+    with pytest.warns(gaptron.OutlierWarning, match="X holds a row of norm .* as long as every row played before"):
+        learner.play(far, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small = X * 1e-3
+        small[200] *= 1000  # long in its own call, and as long as many before it
+        learner.play(small, Y)
+
+
 def test_on_the_command_line(tmp_path):
     rows = X.copy()
     rows[200] *= 1000

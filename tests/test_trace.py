@@ -18,6 +18,7 @@ def trace(codes=(0, 1, 2, 1), truth=(0, 2, 2, 0), names=("a", "b", "c")):
         np.array([0.5, 0.25, 1.0, 0.0][:n]),
         ("gap",),
         np.arange(float(n))[:, None],
+        np.zeros((n, 0)),
     )
 
 

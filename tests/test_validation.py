@@ -232,9 +232,9 @@ def test_one_row_is_finite(bad):
 
 
 def test_no_rows_have_no_norm():
-    assert checked(np.zeros((0, 3)))[1:] == (3, 0.0)
-    assert checked(sp.csr_array((0, 3)))[1:] == (3, 0.0)
-    assert checked(np.zeros((2, 0)))[1:] == (0, 0.0)
+    assert checked(np.zeros((0, 3)))[1:] == (3, 0.0, None)
+    assert checked(sp.csr_array((0, 3)))[1:] == (3, 0.0, None)
+    assert checked(np.zeros((2, 0)))[1:] == (0, 0.0, None)
 
 
 # --- labels --------------------------------------------------------------------------------------------------

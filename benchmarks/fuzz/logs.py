@@ -5,6 +5,7 @@ no sense, headers of arrays rewritten. A reader may return a log or raise an err
 file. Anything else (another exception, a log that breaks its own promises) is printed and counted.
 """
 
+import copy
 import io
 import json
 import sys
@@ -68,6 +69,11 @@ def damage_bytes(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(parts)
 
 
+def nasty(rng: np.random.Generator) -> Any:
+    """One of the values, a copy: they are damaged further."""
+    return copy.deepcopy(NASTY[rng.integers(0, len(NASTY))])
+
+
 def damage_fields(data: bytes, rng: np.random.Generator) -> bytes:
     """Replace, drop or add values that JSON allows."""
     lines = [json.loads(line) for line in data.splitlines()]
@@ -86,9 +92,9 @@ def damage_fields(data: bytes, rng: np.random.Generator) -> bytes:
             if kind == 0 and node is not lines:
                 del node[key]
             elif kind == 1 and isinstance(node, dict):
-                node[str(NASTY[rng.integers(0, len(NASTY))])[:50]] = NASTY[rng.integers(0, len(NASTY))]
+                node[str(nasty(rng))[:50]] = nasty(rng)
             else:
-                node[key] = NASTY[rng.integers(0, len(NASTY))]
+                node[key] = nasty(rng)
             break
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 

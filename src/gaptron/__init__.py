@@ -18,7 +18,7 @@ from gaptron.errors import (
 )
 from gaptron.learner import Learner
 from gaptron.trace import Curve, Tally, Trace
-from gaptron.types import Certificate
+from gaptron.types import Certificate, Count, Observed, Proof
 from gaptron.version import __version__ as __version__
 
 if _TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "Abstainer",
     "Bound",
     "Certificate",
+    "Count",
     "Curve",
     "Decision",
     "DecisionError",
@@ -38,8 +39,10 @@ __all__ = [
     "Learner",
     "ModelFileError",
     "NoBoundError",
+    "Observed",
     "OnlineClassifier",
     "OutlierWarning",
+    "Proof",
     "SettingError",
     "StreamError",
     "Tally",

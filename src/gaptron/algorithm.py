@@ -108,3 +108,11 @@ class HasMemory(Protocol):
 
     def remembers(self, settings: Any, /) -> bool:
         """Must a decision keep its round and scratch until it is answered?"""
+
+
+@runtime_checkable
+class HasLateProof(Protocol):
+    """Its certificate may go on holding after late answers, however late."""
+
+    def late_proof(self, settings: Any, /) -> bool:
+        """Does it, with these settings? The state then counts what lateness cost, and `certificate` reports it."""

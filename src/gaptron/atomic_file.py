@@ -42,11 +42,11 @@ def replace(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
 
 def _mode_of(target: Path) -> int | None:
     try:
-        found = target.lstat()
+        status = target.lstat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{target.name} is not a regular file")
-    if not found.st_mode & stat.S_IWUSR:
+    if not status.st_mode & stat.S_IWUSR:
         raise PermissionError(f"{target.name} is read-only")
-    return stat.S_IMODE(found.st_mode)
+    return stat.S_IMODE(status.st_mode)

@@ -48,17 +48,17 @@ def best(
         raise InputError("no rounds: there is nothing to compare with")
     kept = np.ones(len(y), dtype=bool) if excused is None else ~excused
     task = _Task(X if kept.all() else X[kept], y[kept], n_classes, loss, len(y))
-    found = task.judge(np.zeros((n_classes, X.shape[1])), bound)
-    price, tried = _price(bound, Comparator(found.comparator.loss, min(1.0, radius), len(y))), set[float]()
+    tightest = task.judge(np.zeros((n_classes, X.shape[1])), bound)
+    price, tried = _price(bound, Comparator(tightest.comparator.loss, min(1.0, radius), len(y))), set[float]()
     for _ in range(ROUNDS_OF_PRICE):
         if not 0.0 < price < math.inf or float(f"{price:.2g}") in tried:
             break
         tried.add(float(f"{price:.2g}"))
         U = task.solve_within(price, radius)
         here = task.judge(U, bound)
-        found = min(found, here, key=lambda b: b.bound)
+        tightest = min(tightest, here, key=lambda b: b.bound)
         price = _price(bound, here.comparator)
-    return found
+    return tightest
 
 
 def _price(bound: Bound, at: Comparator) -> float:
@@ -125,8 +125,10 @@ class _Task:
         # Not from 0, where the hinges have a kink a smooth solver cannot leave, but a little towards the class means.
         first = self._means() / 100 if start is None else start
         # A bound needs no more than four digits, and any U certifies one.
-        found = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-5})
-        return np.asarray(found.x).reshape(shape)
+        solution = minimize(
+            objective, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-5}
+        )
+        return np.asarray(solution.x).reshape(shape)
 
 
 def losses(loss: Loss, Z: Matrix, y: Integers) -> tuple[Vector, Matrix]:

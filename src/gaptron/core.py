@@ -22,7 +22,22 @@ from gaptron.errors import InputError, SettingError
 from gaptron.given_values import positive
 from gaptron.seeds import generator
 from gaptron.trace import Trace
-from gaptron.types import Feedback, Flags, Integers, Matrix, Problem, Round, Row, Rows, Sparse, Vector, named, new_round
+from gaptron.types import (
+    Feedback,
+    Flags,
+    Growth,
+    Integers,
+    Matrix,
+    Nothing,
+    Problem,
+    Round,
+    Row,
+    Rows,
+    Sparse,
+    Vector,
+    named,
+    new_round,
+)
 from gaptron.validation import block, n_rows
 
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
@@ -31,7 +46,9 @@ DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be 
 class Core:
     """An algorithm at work on one problem."""
 
-    def __init__(self, algorithm: str, problem: Problem, given: Mapping[str, Any], seed: int | None) -> None:
+    def __init__(
+        self, algorithm: str, problem: Problem, given: Mapping[str, Any], seed: int | None, observe: bool
+    ) -> None:
         self.algorithm = algorithm
         self.file = load(algorithm)
         self.problem = problem
@@ -41,6 +58,9 @@ class Core:
         self.sparse = False
         self.round: Any = None  # room for one round, and the algorithm's scratch for it
         self.scratch: Any = None
+        self.observes = observe and problem.feedback is Feedback.BANDIT
+        self.seen: Any = Nothing()  # what the answers prove, kept beside the learner; Nothing: not kept
+        self.seen_room: Vector = np.zeros(0)
         self.fresh = 0  # the decision that `round` and `scratch` still describe as it was made; 0: none
         self.count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
         self.rng = generator(seed)
@@ -88,6 +108,7 @@ class Core:
         check_memory(problem)
         state = self.file.init(settings, problem, sparse)
         self._make_room(settings, problem, sparse)
+        self._make_seen(problem, sparse)
         # The state last: whoever is interrupted before it begins anew.
         self.problem, self.settings, self.sparse, self.state = problem, settings, sparse, state
 
@@ -102,7 +123,26 @@ class Core:
             state = self.file.init(settings, problem, self.sparse)
             growth.grow(self.file, settings, self.state, state, places, room, labels=labels, sparse=self.sparse)
             self._make_room(settings, problem, self.sparse)
+            self._enlarge_seen(problem, places, room, labels=labels)
         self.problem, self.state, self.settings = problem, state, settings if settled else None
+
+    def _make_seen(self, problem: Problem, sparse: bool) -> None:
+        """Room for what the answers prove, where that is kept."""
+        if self.observes:
+            self.seen = observer().new_watch(problem.n_classes, problem.n_features, sparse)
+            self.seen_room = np.zeros(problem.n_classes)
+
+    def _enlarge_seen(self, problem: Problem, places: Integers, room: int, *, labels: bool) -> None:
+        """More features are zeros that were always there. More labels end it: it is about rules for the old ones."""
+        before = self.seen
+        if isinstance(before, Nothing):
+            return
+        if labels and self.decided:
+            self.observes, self.seen, self._learn_once = False, Nothing(), None
+            return
+        self._make_seen(problem, self.sparse)
+        if not labels:
+            growth.move(Growth(), before, self.seen, places, room, labels=False, sparse=self.sparse)
 
     def _make_room(self, settings: Any, problem: Problem, sparse: bool) -> None:
         self.round = self._new_round(problem.n_classes)
@@ -160,7 +200,8 @@ class Core:
         rd.answer[0].reward, rd.answer[0].chance = reward, chance
         if self._learn_once is None:
             self._compile(x)
-        self._learn_once(self.settings, self.state, x, rd, work, code, truth, self.count, answered)
+        given = code, truth, self.count, answered, self.seen, self.seen_room
+        self._learn_once(self.settings, self.state, x, rd, work, *given)
 
     def kept(self) -> Kept | None:
         """What a decision must keep of its own round, where a proof needs it."""
@@ -186,7 +227,8 @@ class Core:
         tuples, room = (self.settings, self.state), (self.round, self.scratch)
         self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5)
         self._commit_once = _direct(loop.commit_once, *tuples, *room, self.count)
-        self._learn_once = _direct(loop.learn_once, *tuples, x, *room, 0, 0, self.count, answered)
+        given = 0, 0, self.count, answered, self.seen, self.seen_room
+        self._learn_once = _direct(loop.learn_once, *tuples, x, *room, *given)
 
     # --- many rounds ----------------------------------------------------------------------------------------
 
@@ -196,7 +238,6 @@ class Core:
         truth: Integers,
         opinions: Matrix,
         among: NDArray[np.bool_],
-        worth: Vector,
         trace: Trace,
         progress: Callable[[int], None] | None,
     ) -> None:
@@ -215,8 +256,9 @@ class Core:
             try:
                 u = self.rng.random(part.stop - part.start)
                 tuples, room = (self.settings, self.state), (self.round, self.scratch)
-                extra = opinions[part], among[part], worth[part]
-                loop.play(*tuples, X, truth[part], u, self._shown, *extra, *room, self.count, out)
+                extra = opinions[part], among[part], np.array(trace.worth[part])  # a mapped file is of another type
+                left = self.count, out, self.seen, self.seen_room
+                loop.play(*tuples, X, truth[part], u, self._shown, *extra, *room, *left)
             except BaseException:
                 if self.learned == before:  # interrupted before the block: its draws are still to come
                     self.rng.bit_generator.state = draws
@@ -226,8 +268,10 @@ class Core:
         """Scores and distributions. Uses no room but its own, so that many threads may look at once."""
         T, K = n_rows(rows), self.problem.n_classes
         Z, P = np.zeros((T, K)), np.full((T, K), 1.0 / K)
-        if self.settings is None:
-            return Z, P  # before the first round every score is zero and nothing speaks for any label
+        if self.settings is None:  # before the first round every score is zero and nothing speaks for any label
+            if among.shape[1]:
+                Z, P = np.where(among, 0.0, -np.inf), among / among.sum(axis=1, keepdims=True)
+            return Z, P
         state, problem = self.state, self.problem._replace(n_features=width)
         if state is None:
             state = self.file.init(self.settings, problem, False)
@@ -251,6 +295,7 @@ class Core:
             "state": snapshot.spread(self.state),
             "generator": self.rng.bit_generator.state,
             "count": snapshot.spread(self.count),
+            "observed": snapshot.spread(self.seen) if self.observes and self.state is not None else None,
         }
 
     def restore(self, tree: dict[str, Any]) -> None:
@@ -273,12 +318,27 @@ class Core:
         self.count = snapshot.fill(self.count, tree["count"], "count")
         if self.learned > self.decided:
             raise ValueError("more rounds were learned from than decided")
+        self._restore_seen(tree)
+
+    def _restore_seen(self, tree: dict[str, Any]) -> None:
+        if (tree["observed"] is not None) != (self.observes and self.state is not None):
+            raise ValueError("what was observed is missing, or should not be there")
+        if tree["observed"] is not None:
+            self._make_seen(self.problem, self.sparse)
+            self.seen = snapshot.fill(self.seen, tree["observed"], "observed")
+            observer().check(self.seen, self.learned)
 
 
 @functools.cache
 def compiled_loop() -> ModuleType:
     """The compiled loop, imported at first use so that `import gaptron` stays quick."""
     return importlib.import_module("gaptron.kernels.play")
+
+
+@functools.cache
+def observer() -> ModuleType:
+    """What is kept beside a bandit learner, compiled; imported at first use like the loop."""
+    return importlib.import_module("gaptron.kernels.observed")
 
 
 def _direct(verb: Any, *arguments: Any) -> Any:

@@ -53,6 +53,13 @@ def number(name: str, given: Any) -> float:
         raise SettingError(f"{name}={given!r} must be a number") from None
 
 
+def flag(name: str, given: Any) -> bool:
+    """True or False."""
+    if not isinstance(given, bool):
+        raise SettingError(f"{name}={given!r} must be True or False")
+    return given
+
+
 def plain_dict(name: str, given: Any) -> dict[str, Any]:
     """Words and what they stand for, from a file: texts, numbers, True, False or None."""
     if type(given) is not dict or not all(isinstance(value, str | int | float | None) for value in given.values()):

@@ -4,20 +4,20 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gaptron import bounds, model_file
-from gaptron.algorithm import HasAdvice, HasCertificate
-from gaptron.algorithms import load
+from gaptron.algorithm import HasAdvice, HasCertificate, HasLateProof
+from gaptron.algorithms import able, load
 from gaptron.bounds import Bound
-from gaptron.core import Core, compiled_loop
+from gaptron.core import Core, compiled_loop, observer
 from gaptron.decision import EVERY, SILENCE, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, OutlierWarning, SettingError
 from gaptron.feedback import as_graph
-from gaptron.given_values import choice, count, number, plain_dict, positive, whole
+from gaptron.given_values import choice, count, flag, number, plain_dict, positive, whole
 from gaptron.in_use import InUse
 from gaptron.seeds import generator
 from gaptron.trace import Trace
@@ -26,8 +26,11 @@ from gaptron.types import (
     Advice,
     Certificate,
     Feedback,
+    Flags,
     Integers,
     Matrix,
+    Nothing,
+    Observed,
     Problem,
     Row,
     Rows,
@@ -37,12 +40,18 @@ from gaptron.types import (
 )
 from gaptron.validation import (
     FAR,
+    FEW,
     CheckedRow,
     CheckedRows,
     Classes,
     Labels,
     as_advice,
+    as_among,
+    as_correct,
+    as_reward,
     as_rows,
+    as_worth,
+    available,
     checked,
     checked_row,
     n_rows,
@@ -68,6 +77,7 @@ class Learner:
         radius: D, the norm of the rules U we compare with, where the algorithm needs it.
         horizon: T, the number of rounds, where the algorithm needs it.
         seed: for the learner's draws; None takes a fresh one from the system.
+        observe: bandit feedback: keep beside it what its answers prove of every linear rule; see `observed`.
         settings: the algorithm's own settings, in place of the theorem's.
     """
 
@@ -84,6 +94,7 @@ class Learner:
         radius: float | None = None,
         horizon: int | None = None,
         seed: int | None = None,
+        observe: bool = True,
         **settings: Any,
     ) -> None:
         file = load(algorithm)
@@ -114,11 +125,13 @@ class Learner:
                 if isinstance(value, str):
                     raise SettingError(f"{name}={value!r} must be a number")
                 number(name, value)
-        self._core = Core(algorithm, problem, settings, seed)
+        self._core = Core(algorithm, problem, settings, seed, flag("observe", observe))
         self._open = Pending()
         self._grew: int | None = None  # the round after which labels were added
         self._taught = False  # by decisions that were not its own
         self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
+        self._left_out = False  # were labels left out of a round?
+        self._fractions = False  # was an answer neither right nor wrong, or could several labels be right?
         self._longest = 0.0
         self._promised = norm is not None
         self._use = InUse()
@@ -183,18 +196,21 @@ class Learner:
 
     # --- one round at a time --------------------------------------------------------------------------------
 
-    def decide(self, x: Any, *, advice: Any = None) -> Decision:
+    def decide(self, x: Any, *, among: Any = None, advice: Any = None) -> Decision:
         """Draw a label for the row x (a 1-D array or a 1 × d sparse matrix).
 
+        `among`, where the algorithm takes it, are the labels that are available, at least one; others are not played,
+        and probabilities are over these. Left out, all are.
         `advice`, where the algorithm takes it, is what your own model says of x: a probability for each label, or a
         label. It may know anything but the draw to come.
         """
         row, width, norm = self._checked_row(x)
-        opinion, core = self._opinion(advice), self._core
+        opinion, allowed, core = self._opinion(advice), self._available(among), self._core
         with self._use.writing:
             row = self._begin(row, width, norm)
             self._late = max(self._late, core.decided - core.learned)
-            code, u = core.decide(row, opinion, EVERY)
+            self._left_out |= not allowed.all()
+            code, u = core.decide(row, opinion, allowed)
             p = core.round.p.copy()
             decision = Decision(
                 label=self._classes.labels[code],
@@ -205,7 +221,7 @@ class Learner:
                 _p=p,
                 _u=u,
                 _advice=opinion,
-                _among=EVERY,
+                _among=allowed,
                 _mark=core.round.mark.copy(),
                 _answered=np.zeros(1, dtype=np.bool_),
                 _owner=self,
@@ -214,9 +230,13 @@ class Learner:
             self._open.add(decision)
         return decision
 
-    def learn(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
+    def learn(
+        self, decision: Decision, *, label: Any = None, correct: bool | None = None, reward: float | None = None
+    ) -> None:
         """Answer a decision: with the right `label` (full information), or whether it was `correct` (bandit).
 
+        Or, where the algorithm takes it (bandit), with a `reward` from 0 to 1, what the label played was worth: 1 is
+        `correct=True`, 0 is `correct=False`. Give the number; do not flip a coin.
         With a graph: with the `label` if the graph showed it, with nothing if it did not.
 
         Answers may come late, in any order, or never. If anything was decided or learned in between, the row is scored
@@ -225,15 +245,16 @@ class Learner:
         """
         with self._use.writing:
             self._check_open(decision)
-            truth, core = self._answer(decision._code, decision.label, label, correct), self._core
+            answer = self._answer(decision._code, decision.label, decision._among, label, correct, reward)
+            (truth, worth), core = answer, self._core
             x = self._row_of(decision)
             self._late = max(self._late, core.decided - decision.round)
+            self._fractions |= 0.0 < worth < 1.0
             if decision._kept is None and decision.round != core.fresh:
                 seen = decision._u, decision._advice, decision._among, decision._mark
                 core.look_again(x, decision._code, decision.probability, *seen)
             chance = float(decision._p[decision._code if truth == UNKNOWN else truth])
-            reward = float(truth == decision._code)
-            core.learn(x, decision._code, truth, reward, chance, decision._answered, decision._kept)
+            core.learn(x, decision._code, truth, worth, chance, decision._answered, decision._kept)
             self._open.close(decision)
 
     def forget(self, decision: Decision) -> None:
@@ -249,13 +270,17 @@ class Learner:
         probability: float,
         *,
         correct: bool | None = None,
+        reward: float | None = None,
         truth: Any = None,
+        among: Any = None,
         advice: Any = None,
     ) -> None:
         """Learn from a decision that another made: for the row x it played `label`, drawn with `probability`.
 
-        The answer is `correct` (bandit) or `truth`, the right label, as for `learn`. The row is scored with the
-        weights of today; `bound` and `certificate` end, for the theorems are about the learner's own draws.
+        The answer is `correct` or a `reward` (bandit) or `truth`, the right label, as for `learn`; `among` are the
+        labels that were available. The row is scored with the weights of today; `bound` and `certificate` end, for the
+        theorems are about the learner's own draws. The round counts as decided and answered, once each: what this
+        learner decided itself is answered by `learn`.
         """
         core = self._core
         if core.file.CARD.own_coin:
@@ -266,13 +291,16 @@ class Learner:
         code, opinion, chance = self._classes.code(label), self._opinion(advice), number("probability", probability)
         if not 0.0 < chance <= 1.0:
             raise InputError(f"probability={probability!r} must lie in (0, 1]")
-        shown = self._answer(code, label, truth, correct)
+        allowed = self._available(among)
+        if len(allowed) and not allowed[code]:
+            raise InputError(f"label {label!r} was played, but among says that it was not available")
+        shown, worth = self._answer(code, label, allowed, truth, correct, reward)
         with self._use.writing:
             row = self._begin(row, width, norm)
             self._taught = True
-            core.look_again(row, code, chance, core.rng.random(), opinion, EVERY)
+            core.look_again(row, code, chance, core.rng.random(), opinion, allowed)
             core.commit()
-            core.learn(row, code, shown, float(shown == code), chance, np.zeros(1, dtype=np.bool_))
+            core.learn(row, code, shown, worth, chance, np.zeros(1, dtype=np.bool_))
 
     def _begin(self, row: Row, width: int, norm: float) -> Row:
         """Make room if there is none yet; the row in the layout of the weights."""
@@ -295,37 +323,54 @@ class Learner:
         missing = 0 if isinstance(decision._x, SparseRow) else self.problem.n_features - len(decision._x)
         return np.append(decision._x, np.zeros(missing)) if missing else decision._x
 
-    def _answer(self, code: int, played: Any, label: Any, correct: bool | None) -> int:
-        if self.problem.feedback is Feedback.FULL:
-            if label is None or correct is not None:
-                raise DecisionError("full information: answer with learn(decision, label=the right label)")
-            return self._classes.code(label)
-        if self.problem.graph is not None:
-            if correct is not None:
+    def _answer(self, code: int, played: Any, among: Flags, label: Any, correct: Any, reward: Any) -> tuple[int, float]:
+        """What an answer shows: the true label, or UNKNOWN, and what the label played was worth."""
+        if self.problem.feedback is Feedback.BANDIT:
+            if label is not None or (correct is None) == (reward is None):
                 raise DecisionError(
-                    "graph feedback: answer with learn(decision, label=...) or, if nothing was shown, learn(decision)"
+                    "bandit feedback: answer with learn(decision, correct=True or False), or reward=..."
                 )
-            if label is None:
-                return UNKNOWN
-            truth = self._classes.code(label)
-            if not self.problem.graph[code, truth]:
-                raise DecisionError(f"playing {played!r} does not show {label!r} in this graph")
-            return truth
-        if label is not None or correct is None:
-            raise DecisionError("bandit feedback: answer with learn(decision, correct=True or False)")
-        if not isinstance(correct, (bool, np.bool_)):
-            raise DecisionError(f"correct={correct!r} must be True or False")
-        return code if correct else UNKNOWN
+            if reward is None:
+                worth = float(as_correct(correct))
+            else:
+                self._check_able("rewards", "cannot learn from rewards")
+                worth = as_reward(reward)
+            return (code if worth > 0.0 else UNKNOWN), worth
+        if correct is not None or reward is not None or (label is None and self.problem.graph is None):
+            raise DecisionError(
+                "full information: answer with learn(decision, label=the right label)"
+                if self.problem.graph is None
+                else "graph feedback: answer with learn(decision, label=...) or, if nothing was shown, learn(decision)"
+            )
+        if label is None:
+            return UNKNOWN, 0.0
+        truth = self._classes.code(label)
+        if self.problem.graph is not None and not self.problem.graph[code, truth]:
+            raise DecisionError(f"playing {played!r} does not show {label!r} in this graph")
+        if len(among) and not among[truth]:
+            raise InputError(f"label {label!r} cannot be the right one: it was not available in this round")
+        return truth, float(truth == code)
 
     # --- many rounds ----------------------------------------------------------------------------------------
 
     def play(
-        self, X: Any, y: Labels | None = None, *, advice: Any = None, progress: Callable[[int], None] | None = None
+        self,
+        X: Any,
+        y: Labels | None = None,
+        *,
+        among: Any = None,
+        reward: Any = None,
+        advice: Any = None,
+        progress: Callable[[int], None] | None = None,
     ) -> Trace:
         """Predict, then learn, round by round, compiled. Call again to go on.
 
-        X is an array or a SciPy sparse matrix and y its labels; or X is a `Stream`, which has both and was checked.
+        X is an array or a SciPy sparse matrix and y its labels; or X is a `Stream`, which has both and was checked, and
+        may also have what follows.
         Under bandit feedback the labels y only answer whether each guess was right.
+        `among`, where the algorithm takes it, says which labels are available: T × K booleans, or T lists of labels.
+        `reward`, where the algorithm takes it (bandit), says what labels are worth, from 0 to 1: T numbers for the
+        right ones, or T × K numbers for all, where several or none may be right and y is not needed.
         `advice`, where the algorithm takes it, is your own model's: T × K probabilities, or T labels.
         `progress` is called with the number of rounds just played, now and then.
 
@@ -334,58 +379,83 @@ class Learner:
         """
         self._interrupted = None
         rows, width, longest, outlier = self._checked_rows(X)
-        truth, T = self._truth(X, y), n_rows(rows)
+        T = n_rows(rows)
+        worth = self._worth(getattr(X, "worth", None) if reward is None else reward, T)
+        truth = self._truth(X, y, T if worth.shape[1] > 1 else None)
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
+        allowed = self._all_available(getattr(X, "among", None) if among is None else among, T)
+        if self.problem.feedback is not Feedback.BANDIT and allowed.shape[1]:
+            self._check_truth_available(truth, allowed)
         self._check_norm(longest, "X")
-        self._warn_of(outlier)
+        self._warn_of_outlier(longest, outlier)
         opinions, core = self._opinions(advice, T), self._core
-        with self._use.writing:
-            trace = Trace.of(self._classes, truth, core.file.NOTES)
-            if T == 0:
-                return trace
-            core.begin(width, isinstance(rows, Sparse), longest)
-            self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
-            self._late = max(self._late, core.decided - core.learned)
-            before = core.learned
-            try:
-                core.play(rows, truth, opinions, np.ones((T, 0), dtype=np.bool_), np.zeros(0), trace, progress)
-            except BaseException:
+        trace, before = Trace.of(self._classes, truth, core.file.NOTES, worth), None
+        try:
+            with self._use.writing:
+                if T == 0:
+                    return trace
+                core.begin(width, isinstance(rows, Sparse), longest)
+                self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
+                self._late = max(self._late, core.decided - core.learned)
+                self._left_out |= not allowed.all()
+                self._fractions |= worth.shape[1] > 1 or bool(((worth > 0.0) & (worth < 1.0)).any())
+                before = core.learned
+                core.play(rows, truth, opinions, allowed, trace, progress)
+        except BaseException:
+            if before is not None:
                 self._interrupted = trace.first(core.learned - before)
-                raise
+            raise
         return trace
 
-    def _truth(self, X: Any, y: Labels | None) -> Integers:
-        """The codes of the true labels: of y, or of a stream."""
+    def _truth(self, X: Any, y: Labels | None, without: int | None) -> Integers:
+        """The codes of the true labels: of y, or of a stream; `without`: of so many rounds, where none is needed."""
         if y is not None:
             return self._classes.codes(y)
         if not (hasattr(X, "checked") and hasattr(X, "classes")):
+            if without is not None:
+                return np.full(without, UNKNOWN)
             raise InputError("play(X, y) needs the labels y, or a stream that has them")
         if self.classes not in (X.classes, tuple(range(len(X.classes)))):
             raise InputError("the labels of this stream are not the learner's: give the learner classes=stream.classes")
         codes: Integers = X.y
         return codes
 
-    def predict(self, X: Any, *, advice: Any = None) -> NDArray[Any]:
-        """The label of the largest score for each row. Changes nothing. `advice` as in `play`.
+    def _worth(self, reward: Any, rounds: int) -> Matrix:
+        """What labels are worth; no columns: the right one 1, the others nothing."""
+        if reward is None:
+            return np.zeros((rounds, 0))
+        if self.problem.feedback is not Feedback.BANDIT:
+            raise InputError("rewards are answers to the label played: give the learner feedback='bandit'")
+        self._check_able("rewards", "cannot learn from rewards")
+        return as_worth(reward, rounds, len(self._classes))
+
+    def _check_truth_available(self, truth: Integers, among: NDArray[np.bool_]) -> None:
+        missing = ~among[np.arange(len(truth)), truth]
+        if missing.any():
+            at = int(missing.argmax())
+            raise InputError(f"row {at}: the right label {self.classes[truth[at]]!r} is not among the available ones")
+
+    def predict(self, X: Any, *, among: Any = None, advice: Any = None) -> NDArray[Any]:
+        """The label of the largest score for each row. Changes nothing. `among` and `advice` as in `play`.
 
         Many threads may look (predict, scores, distribution) at once; while one teaches, the others are refused.
         """
-        return self._classes.decode(self.scores(X, advice=advice).argmax(axis=1))
+        return self._classes.decode(self.scores(X, among=among, advice=advice).argmax(axis=1))
 
-    def scores(self, X: Any, *, advice: Any = None) -> Matrix:
-        """One score per row and label. Changes nothing. `advice` as in `play`."""
-        return self._look(X, advice)[0]
+    def scores(self, X: Any, *, among: Any = None, advice: Any = None) -> Matrix:
+        """One score per row and label, -inf where it is not available. Changes nothing. The rest as in `play`."""
+        return self._look(X, among, advice)[0]
 
-    def distribution(self, X: Any, *, advice: Any = None) -> Matrix:
-        """What labels would be drawn from, per row. Changes nothing. `advice` as in `play`."""
-        return self._look(X, advice)[1]
+    def distribution(self, X: Any, *, among: Any = None, advice: Any = None) -> Matrix:
+        """What labels would be drawn from, per row. Changes nothing. `among` and `advice` as in `play`."""
+        return self._look(X, among, advice)[1]
 
-    def _look(self, X: Any, advice: Any) -> tuple[Matrix, Matrix]:
+    def _look(self, X: Any, among: Any, advice: Any) -> tuple[Matrix, Matrix]:
         rows, width, *_ = self._checked_rows(X)
-        opinions = self._opinions(advice, n_rows(rows))
+        opinions, allowed = self._opinions(advice, n_rows(rows)), self._all_available(among, n_rows(rows))
         with self._use.reading:
-            return self._core.look(rows, width, opinions, np.ones((n_rows(rows), 0), dtype=np.bool_))
+            return self._core.look(rows, width, opinions, allowed)
 
     # --- growing, another seed --------------------------------------------------------------------------------
 
@@ -473,8 +543,11 @@ class Learner:
                 "norm_promised": self._promised,
                 "radius": problem.radius,
                 "horizon": problem.horizon,
+                "observe": self._core.observes,
                 "core": self._core.as_tree(),
                 "late": self._late,
+                "left_out": self._left_out,
+                "fractions": self._fractions,
                 "longest": self._longest,
                 "grew": self._grew,
                 "taught": self._taught,
@@ -495,10 +568,12 @@ class Learner:
             norm=core["norm"] if tree["norm_promised"] else None,
             radius=tree["radius"],
             horizon=tree["horizon"],
+            observe=tree["observe"],
             **core["given"],
         )
         self._core.restore(core)
         self._late = count("late", tree["late"])
+        self._left_out, self._fractions = bool(tree["left_out"]), bool(tree["fractions"])
         self._longest = number("longest", tree["longest"])
         self._grew = None if tree["grew"] is None else count("grew", tree["grew"])
         self._taught = bool(tree["taught"])
@@ -510,12 +585,34 @@ class Learner:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The bound the run carries with it so far; None where the algorithm has none. Refused after late answers."""
+        """The bound the run carries with it so far; None where the algorithm has none.
+
+        Late answers end it, unless the algorithm was built for them (`delay`) or, with full information, keeps count of
+        what they cost; then it is about the rounds answered so far. With `among` it is about rounds whose right label
+        was available, U's loss being counted over the available labels, or over all, which is no less.
+        """
         core = self._core
         if core.state is None or not isinstance(core.file, HasCertificate):
             return None
         self._check_covered()
         return core.file.certificate(core.settings, core.state)
+
+    @property
+    def observed(self) -> Observed | None:
+        """What the answers so far prove of every linear rule; None without bandit feedback, or if not observed.
+
+        For any algorithm, any data, and answers in any order; it is about the decisions that were answered, those of a
+        log too. Refused once labels were added, or an answer was worth more than nothing and less than all.
+        """
+        core = self._core
+        with self._use.reading:
+            if self._grew is not None and self.problem.feedback is Feedback.BANDIT:
+                raise NoBoundError(f"labels were added after round {self._grew}: what was observed is of the old ones")
+            if isinstance(core.seen, Nothing):
+                return None
+            if core.seen.count[0].partial:
+                raise NoBoundError("an answer was neither right nor wrong: what is observed is for those alone")
+            return cast(Observed, observer().proved(core.seen, core.decided - core.learned))
 
     @property
     def advice(self) -> Advice | None:
@@ -541,6 +638,7 @@ class Learner:
         if self.decided != self.rounds:
             raise NoBoundError(f"{self.decided - self.rounds} decisions have not been answered")
         self._check_covered()
+        self._check_loss_known()
         problem = self.problem
         if width != problem.n_features:
             raise InputError(f"X has {width} columns; the learner knows {problem.n_features} features")
@@ -567,9 +665,20 @@ class Learner:
             )
         if self._taught:
             raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
-        allowed = getattr(self.settings, "delay", 0)
-        if self._late > allowed:
+        allowed, file = getattr(self.settings, "delay", 0), self._core.file
+        if self._late > allowed and not (isinstance(file, HasLateProof) and file.late_proof(self.settings)):
             raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
+
+    def _check_loss_known(self) -> None:
+        """Refuse a number that needs every round's right label, where there may be none or several."""
+        if self._fractions:
+            raise NoBoundError(
+                "answers were worth a fraction, or several labels could be right: no rule's loss is known"
+            )
+        if self._left_out and not isinstance(self._core.file, HasCertificate):
+            raise NoBoundError("labels were left out of some rounds, and the theorem is for all labels in every round")
+        if self._left_out and self.problem.feedback is Feedback.BANDIT:
+            raise NoBoundError("labels were left out of some rounds, and nobody said whether the right one was")
 
     def check(self, X: Any) -> None:
         """Refuse rows that this learner could not play: too wide, too long, not numbers. Changes nothing."""
@@ -588,14 +697,20 @@ class Learner:
         self._check_width(rows.width, "X")
         return rows
 
-    def _warn_of(self, outlier: int | None) -> None:
-        if outlier is not None:
-            warnings.warn(
-                f"row {outlier} of X is more than {FAR:.0f} times as long as every row before it: one such row makes "
-                "the steps of many algorithms too small for all others; clip it, or scale every row to norm 1",
-                OutlierWarning,
-                stacklevel=3,
-            )
+    def _warn_of_outlier(self, longest: float, outlier: int | None) -> None:
+        """Tell the user of a row far longer than all before it: those of this X, and those played earlier."""
+        if self.rounds < FEW and outlier is not None:
+            what = f"row {outlier} of X is more than {FAR:.0f} times as long as every row before it"
+        elif self.rounds >= FEW and longest > FAR * self._longest > 0.0:
+            what = f"X holds a row of norm {longest:.3g}, more than {FAR:.0f} times as long as every row played before"
+        else:
+            return
+        warnings.warn(
+            f"{what}: one such row makes the steps of many algorithms too small for all others; clip it, or scale "
+            "every row to norm 1",
+            OutlierWarning,
+            stacklevel=3,
+        )
 
     def _check_width(self, width: int, name: str) -> None:
         d = self.problem.n_features
@@ -624,9 +739,27 @@ class Learner:
         """A caller's advice as probabilities, one row a round; no columns if there is none."""
         if advice is None:
             return np.zeros((rounds, 0))
-        if not self._core.file.CARD.advice:
-            raise InputError(f"{self.algorithm} takes no advice; {DEFAULT} does")
+        self._check_able("advice", "cannot take advice")
         return as_advice(advice, rounds, self._classes)
+
+    def _available(self, among: Any) -> Flags:
+        """Which labels are available in one round; empty if all are."""
+        if among is None:
+            return EVERY
+        self._check_able("among", "cannot leave labels out of a round")
+        return available(among, self._classes)
+
+    def _all_available(self, among: Any, rounds: int) -> NDArray[np.bool_]:
+        """Which labels are available, one row a round; no columns if all are."""
+        if among is None:
+            return np.ones((rounds, 0), dtype=np.bool_)
+        self._check_able("among", "cannot leave labels out of a round")
+        return as_among(among, rounds, self._classes)
+
+    def _check_able(self, trait: str, refusal: str) -> None:
+        """Refuse what this algorithm cannot do, and say which can."""
+        if not getattr(self._core.file.CARD, trait):
+            raise InputError(f"{self.algorithm} {refusal}; algorithms that can: {able(trait)}")
 
 
 def _matrix(rows: Rows, width: int) -> Any:

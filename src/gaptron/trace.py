@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError
-from gaptron.types import Flags, Integers, Matrix, Vector
-from gaptron.validation import Classes
+from gaptron.types import Count, Flags, Integers, Matrix, Vector
+from gaptron.validation import Classes, Labels
 
 
 class Curve(NamedTuple):
@@ -28,17 +28,18 @@ class Trace:
     codes: Integers  # label played
     top: Integers  # label of the largest score
     truth: Integers
-    truth_probability: Vector  # p(y): what the draw gave the true label
+    truth_probability: Vector  # p(y): what the draw gave the true label; the mean earned, where each label has a worth
     note_names: tuple[str, ...]
     notes: Matrix  # the algorithm's notes, a row a round
+    worth: Matrix  # what the right label is worth, T × 1, or what each label would earn, T × K; T × 0: right is 1
     _run: tuple[Integers, Vector] | None = None  # codes and probabilities as played, if the rounds are in another order
 
     @classmethod
-    def of(cls, classes: Classes, truth: Integers, note_names: tuple[str, ...]) -> "Trace":
+    def of(cls, classes: Classes, truth: Integers, note_names: tuple[str, ...], worth: Matrix) -> "Trace":
         """Room for the rounds of these true labels, to be filled."""
         T = len(truth)
         codes, top = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
-        return cls(classes, codes, top, truth, np.empty(T), note_names, np.empty((T, len(note_names))))
+        return cls(classes, codes, top, truth, np.empty(T), note_names, np.empty((T, len(note_names))), worth)
 
     @property
     def rounds(self) -> int:
@@ -52,8 +53,21 @@ class Trace:
 
     @property
     def wrong(self) -> Flags:
-        """Which rounds were mistakes."""
-        return np.not_equal(self.codes, self.truth)
+        """Which rounds were mistakes: the label was not the true one or, where each has a worth, earned nothing."""
+        return self._misses(self.codes)
+
+    def _misses(self, codes: Integers) -> Flags:
+        if self.worth.shape[1] > 1:
+            return np.equal(self.worth[np.arange(self.rounds), codes], 0.0)
+        return np.not_equal(codes, self.truth)
+
+    @property
+    def reward(self) -> Vector:
+        """What the label played earned in each round: 1 if it was right and 0 if not, or what rewards were given."""
+        if self.worth.shape[1] > 1:
+            return self.worth[np.arange(self.rounds), self.codes]
+        hit = np.where(self.wrong, 0.0, 1.0)
+        return hit * self.worth[:, 0] if self.worth.shape[1] else hit
 
     @property
     def mistakes(self) -> int:
@@ -73,7 +87,16 @@ class Trace:
     @property
     def top_mistakes(self) -> int:
         """How many mistakes the top label would have made, on the rounds as they were played."""
-        return int(np.count_nonzero(self.top != self.truth))
+        return int(np.count_nonzero(self._misses(self.top)))
+
+    def count_against(self, labels: Labels, *, several_right: bool = False) -> Count:
+        """The run beside a rule that would have played these labels, one a round: a count, no probability.
+
+        Only the answers are used, whether our own labels were right. The rule may be anything, also one that was made
+        afterwards and knows the truth. `several_right`: more than one label may be right in a round; then a round in
+        which we were right says nothing about a rule that would have played another label.
+        """
+        return count(self.classes, self.codes, ~self.wrong, labels, several_right)
 
     def note(self, name: str) -> Vector:
         """One of the algorithm's notes, a number a round."""
@@ -90,7 +113,7 @@ class Trace:
             marks,
             np.cumsum(self.wrong, dtype=np.int64)[at],
             np.cumsum(1.0 - self.truth_probability)[at],
-            np.cumsum(self.top != self.truth, dtype=np.int64)[at],
+            np.cumsum(self._misses(self.top), dtype=np.int64)[at],
         )
 
     @property
@@ -108,6 +131,7 @@ class Trace:
             self.truth_probability[places],
             self.note_names,
             self.notes[places],
+            self.worth[places],
             self.as_played,
         )
 
@@ -121,11 +145,14 @@ class Trace:
             self.truth_probability[:rounds],
             self.note_names,
             self.notes[:rounds],
+            self.worth[:rounds],
         )
 
     def __add__(self, other: "Trace") -> "Trace":
         if self.classes.labels != other.classes.labels or self.note_names != other.note_names:
             raise InputError("these traces are of different learners")
+        if self.worth.shape[1] != other.worth.shape[1]:
+            raise InputError("these traces count rewards in different ways")
         join = np.concatenate
         return Trace(
             self.classes,
@@ -135,6 +162,7 @@ class Trace:
             join([self.truth_probability, other.truth_probability]),
             self.note_names,
             join([self.notes, other.notes]),
+            join([self.worth, other.worth]),
         )
 
     def __repr__(self) -> str:
@@ -142,6 +170,18 @@ class Trace:
             f"Trace(rounds={self.rounds}, mistakes={self.mistakes}, "
             f"expected_mistakes={self.expected_mistakes:.1f}, top_mistakes={self.top_mistakes})"
         )
+
+
+def count(classes: Classes, played: Integers, right: Flags, labels: Labels, several_right: bool) -> Count:
+    """Labels that were played and their answers, beside those of a given rule."""
+    others = classes.codes(labels)
+    if len(others) != len(played):
+        raise InputError(f"there are {len(played)} rounds, but the rule has {len(others)} labels")
+    apart = others != played
+    alone_wrong, alone_right, both_wrong = (
+        int(np.count_nonzero(part)) for part in (~right & apart, right & apart, ~right & ~apart)
+    )
+    return Count(len(played), alone_wrong, alone_right, both_wrong, several_right)
 
 
 def checkpoints(rounds: int) -> Integers:
@@ -160,6 +200,7 @@ class Tally:
     mistakes: int = 0
     expected_mistakes: float = 0.0
     top_mistakes: int = 0
+    reward: float = 0.0
 
     def add(self, trace: Trace) -> None:
         """Count a trace's rounds too."""
@@ -167,3 +208,4 @@ class Tally:
         self.mistakes += trace.mistakes
         self.expected_mistakes += trace.expected_mistakes
         self.top_mistakes += trace.top_mistakes
+        self.reward += float(trace.reward.sum())

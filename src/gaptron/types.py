@@ -166,6 +166,67 @@ class Certificate(NamedTuple):
         return (comparator.loss + self.cost(comparator.norm)) / self.risk
 
 
+class Proof(NamedTuple):
+    """What the answers prove of every linear rule U: level ≤ its loss + price·X²‖U‖², on these rounds."""
+
+    level: float  # Ψ
+    price: float  # c
+    excess: float  # Δ = max{0, M - Ψ}, so that M ≤ loss of U + c·X²‖U‖² + Δ
+
+    def least_loss(self, radius: float) -> float:
+        """No rule with ‖U‖X ≤ radius has less loss on these rounds."""
+        return max(0.0, self.level - self.price * radius**2)
+
+
+class Observed(NamedTuple):
+    """What the answers of one run prove of every linear rule, even one chosen afterwards: a fact about these rounds."""
+
+    rounds: int  # that were answered: all numbers are about these
+    waiting: int  # decisions without an answer
+    mistakes: int  # M
+    norm: float  # X, the longest row
+    # Each proof holds for every U; there are several where several prices were tried.
+    softmax: tuple[Proof, ...]  # of the base-2 logistic loss; if each label that was confirmed was the only right one
+    one_vs_all: tuple[
+        Proof, ...
+    ]  # of the log loss of K questions a round, one a label; several labels may be right, or none
+
+    def cost(self, norm: float) -> float:
+        """C(U) = c·X²‖U‖² + Δ for ‖U‖ = norm: M is at most the logistic loss of U plus this."""
+        return min(proof.price * (norm * self.norm) ** 2 + proof.excess for proof in self.softmax)
+
+    def least_loss(self, radius: float = 20.0) -> float:
+        """The logistic loss that every linear rule with ‖U‖X ≤ radius has at least on these rounds."""
+        return max(proof.least_loss(radius) for proof in self.softmax)
+
+    def sentence(self, radius: float = 20.0) -> str:
+        """What may be said of it, and no more."""
+        least, rules = self.least_loss(radius), f"every linear rule of norm ≤ {radius:g}/X (X = {self.norm:.4g})"
+        if least == 0.0:
+            return f"nothing yet about {rules}, on these {self.rounds:,} rounds"
+        return f"{rules} has base-2 log loss at least {least:,.1f} on these {self.rounds:,} rounds"
+
+
+class Count(NamedTuple):
+    """A run beside a given rule, counted on the answers alone."""
+
+    rounds: int
+    alone_wrong: int  # we were wrong, and the rule would have played another label: it may have been right
+    alone_right: int  # we were right, and it would have played another label
+    both_wrong: int  # we were wrong, and it would have played the same label
+    several_right: bool = False  # may more than one label be right in a round?
+
+    @property
+    def more(self) -> int:
+        """D: we made at most so many mistakes more than the rule."""
+        return self.alone_wrong - (0 if self.several_right else self.alone_right)
+
+    @property
+    def at_least(self) -> int:
+        """The rule made, or would have made, at least so many mistakes."""
+        return self.both_wrong + (0 if self.several_right else self.alone_right)
+
+
 class Advice(NamedTuple):
     """How a learner and its advisers got on."""
 

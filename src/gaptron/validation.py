@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gaptron.errors import InputError
-from gaptron.types import Integers, Matrix, Rows, Sparse, SparseRow, Vector
+from gaptron.errors import DecisionError, InputError
+from gaptron.types import Flags, Integers, Matrix, Rows, Sparse, SparseRow, Vector
 
 Labels = Sequence[Any] | NDArray[Any]
 
@@ -420,6 +420,88 @@ def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
     if len(table) != rounds:
         raise InputError(f"advice is for {len(table)} rounds, but there are {rounds}")
     return table
+
+
+# --- which labels are available, and what labels are worth ------------------------------------------------------
+
+
+def as_among(among: Any, rounds: int, classes: Classes) -> NDArray[np.bool_]:
+    """Which labels are available in each round, rounds × K: an array of such booleans, or a list of lists of labels."""
+    try:
+        groups = list(among)
+    except TypeError:
+        raise InputError(_AMONG) from None
+    if len(groups) != rounds:
+        raise InputError(f"among is for {len(groups)} rounds, but there are {rounds}")
+    table = np.zeros((rounds, len(classes)), dtype=np.bool_)
+    for at, labels in enumerate(groups):
+        table[at] = available(labels, classes, f"among of round {at}")
+    return table
+
+
+_AMONG = "among must say for each round which labels are available: a list of lists of labels, or rounds × K booleans"
+
+
+def available(labels: Any, classes: Classes, name: str = "among") -> Flags:
+    """Which labels are available in one round: a collection of at least one label, or K booleans."""
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
+        raise InputError(f"{name} is {labels!r}: it must be a list of labels, or {len(classes)} booleans")
+    given = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    flags = np.zeros(len(classes), dtype=np.bool_)
+    # True is also 1 to Python: booleans are labels only where the classes are booleans.
+    if given and all(isinstance(label, bool) for label in given) and not isinstance(classes.labels[0], bool):
+        if len(given) != len(classes):
+            raise InputError(f"{name} has {len(given)} booleans for {len(classes)} labels")
+        flags[:] = given
+    else:
+        for label in given:
+            try:
+                flags[classes.code(label)] = True
+            except InputError as problem:
+                raise InputError(f"{name}: {problem}") from None
+    if not flags.any():
+        raise InputError(f"{name} names no label: at least one must be available")
+    return flags
+
+
+def as_reward(reward: Any) -> float:
+    """What a label was worth: 1 right, 0 wrong, or in between."""
+    worth = _as_number(reward)
+    if worth is None or not 0.0 <= worth <= 1.0:
+        raise InputError(f"reward={reward!r} must be a number from 0 (wrong) to 1 (right)")
+    return worth
+
+
+def as_correct(correct: Any) -> bool:
+    """Whether a label was right: True or False, or 1 or 0."""
+    worth = _as_number(correct)
+    if worth not in (0.0, 1.0):
+        raise DecisionError(f"correct={correct!r} must be True or False; give reward=... for what lies in between")
+    return worth == 1.0
+
+
+def _as_number(given: Any) -> float | None:
+    """A number, True or False; None if it is anything else."""
+    return float(given) if isinstance(given, (bool, int, float, np.bool_, np.integer, np.floating)) else None
+
+
+def as_worth(reward: Any, rounds: int, n_classes: int) -> Matrix:
+    """What labels are worth in each round: a number for the right one, rounds × 1, or one for each, rounds × K."""
+    try:
+        given = np.asarray(reward)
+    except ValueError as problem:
+        raise InputError(f"reward is not a rectangular array: {problem}") from None
+    if given.dtype.kind not in "biuf" or given.shape not in ((rounds,), (rounds, 1), (rounds, n_classes)):
+        raise InputError(
+            f"reward must hold a number for each of {rounds} rounds, or {rounds} × {n_classes} numbers, one for each "
+            f"label; it is an array of {given.dtype} of shape {given.shape}"
+        )
+    worth = given.reshape(rounds, -1).astype(np.float64)
+    bad = ~((worth >= 0.0) & (worth <= 1.0)).all(axis=1)
+    if bad.any():
+        at = int(bad.argmax())
+        raise InputError(f"reward of round {at} is {given[at].tolist()}: it must lie between 0 (wrong) and 1 (right)")
+    return worth
 
 
 def _as_array(labels: tuple[Any, ...]) -> NDArray[Any]:

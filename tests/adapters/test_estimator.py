@@ -192,7 +192,7 @@ def snapshot(model):
     [
         ("perceptron", {"classes": ["ant", "bee"]}, {}, "'cat' is not one of the classes.*given in the first call"),
         ("perceptron", {}, {"classes": ["ant", "bee", "cat"]}, "differ from those known"),
-        ("aioli", {}, {}, "two"),
+        ("aioli", {}, {}, "at most 2 classes, not 3"),
         ("aggregating", {}, {}, "cannot grow.*classes="),
         ("gaptron", {}, {"times": 100}, "norm .* measured on the first play: give a larger norm"),
     ],

@@ -99,9 +99,7 @@ class Player:
         self._learn(x, label, int(truth))
 
     def _learn(self, x, label, shown):
-        play.learn_once(
-            self.settings, self.state, self.row(x), self.rd, self.work, int(label), shown, COUNT, ANSWERED
-        )
+        play.learn_once(self.settings, self.state, self.row(x), self.rd, self.work, int(label), shown, COUNT, ANSWERED)
 
 
 def advice_of(kind, K, truth, rng):

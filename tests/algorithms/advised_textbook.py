@@ -280,9 +280,7 @@ class BanditBook(Book):
         s.p = softmax(s.z)
         s.b_t = self.budget * (self.reach**2 + 10) / (2 * s.eps)
         R = s.b_t - (self.M + self.waiting - self.psi)
-        s.free = s.forced or (
-            self.budget > 0 and R >= 1 and 1 - B[s.heir] / B.sum() <= min(1.0, R / s.b_t)
-        )
+        s.free = s.forced or (self.budget > 0 and R >= 1 and 1 - B[s.heir] / B.sum() <= min(1.0, R / s.b_t))
         s.level = 0.0
         if s.free:
             q = A == s.caller if s.forced else np.arange(len(A)) == s.heir
@@ -346,7 +344,11 @@ class BanditBook(Book):
         for who, f, b in ((self.A, s.f[2], 0.5 / K), (self.C, s.f[3], 0.25)):
             coefficient = -reward + (1 - reward) * f[at] / max(1 - f[at], 1e-3)
             m, least = reward * (1 - f[at]) + (1 - reward) * f[at], 1e-3 * min(1, 20 / K)
-            if (reward == 1 and m < 0.1) or (reward == 0 and m < least) or (0 < reward < 1 and abs(coefficient) < least):
+            if (
+                (reward == 1 and m < 0.1)
+                or (reward == 0 and m < least)
+                or (0 < reward < 1 and abs(coefficient) < least)
+            ):
                 continue
             if who is self.A:
                 self.V += (coefficient * s.none) ** 2

@@ -25,6 +25,7 @@ LOOP_ALONE = {
     "these_rows_play_as_dense_float64_rows_do",
     "same_seed_same_labels_and_other_seed_other_draws",
     "a_learner_never_peeks_at_what_was_not_shown",
+    "renaming_labels_renames_which_are_available",
     "weights_handed_out_are_a_copy",
     "no_label_is_special_once_ties_are_broken",
     "rotating_features_changes_nothing",

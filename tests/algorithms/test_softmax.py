@@ -116,6 +116,17 @@ def test_likelihood_coefficients_are_derivatives():
         np.testing.assert_allclose(r, numeric, atol=1e-8)
 
 
+def test_an_answer_worth_a_fraction_mixes_the_two_and_is_each_of_them_at_the_ends():
+    p, told, denied, r = plain.softmax(np.array([0.3, -1.0, 0.8])), np.zeros(3), np.zeros(3), np.zeros(3)
+    likelihood.told(p, 1, told)
+    likelihood.denied(p, 1, denied)
+    for reward, expected in [(1.0, told), (0.0, denied)]:
+        likelihood.rewarded(p, 1, reward, r)
+        np.testing.assert_array_equal(r, expected)
+    likelihood.rewarded(p, 1, 0.35, r)
+    np.testing.assert_allclose(r, 0.35 * told + 0.65 * denied, rtol=1e-14)
+
+
 def test_a_sure_model_that_was_wrong_moves_at_most_a_thousand():
     r = np.zeros(2)
     likelihood.denied(np.array([1.0, 0.0]), 0, r)

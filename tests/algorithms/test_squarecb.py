@@ -12,7 +12,7 @@ from gaptron.algorithms import squarecb as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import oracles
 from gaptron.seeds import generator
-from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, SparseRow
+from gaptron.types import Comparator, Feedback, Loss, Problem, SparseRow
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
 
 ORACLES = ("squared", "logistic", "softmax")
@@ -96,7 +96,7 @@ def test_six_rounds_by_hand():
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30).map(np.array), st.floats(0, 1e6))
 def test_q_is_a_distribution_and_no_label_falls_below_its_floor(f, gamma):
     K, top, q = len(f), int(f.argmax()), np.zeros(len(f))
-    file.inverse_gap(f, top, gamma, q)
+    file.inverse_gap(f, np.ones(len(f), dtype=bool), len(f), top, gamma, q)
     assert q.sum() == pytest.approx(1.0, abs=1e-12)
     assert (q >= (1 - 1e-12) / (K + gamma)).all()
     assert q[top] == q.max() and q[top] >= (1 - 1e-12) / K
@@ -136,7 +136,7 @@ def test_the_coefficients_are_the_derivative_of_the_feedbacks_log_loss(z, data, 
     if 1 - f[label] < 2e-3:
         return
     W, N, x = np.zeros((len(z), 1)), np.zeros((len(z), 1)), np.array([1.0])
-    oracles.fit(W, N, x, oracle, oracles.CONSTANT, 1.0, f, label, label if right else UNKNOWN, r)
+    oracles.fit(W, N, x, oracle, oracles.CONSTANT, 1.0, f, label, float(right), r)
     h = 1e-5
     slopes = [(loss(z + h * e) - loss(z - h * e)) / (2 * h) for e in np.eye(len(z))]
     np.testing.assert_allclose(-W[:, 0], slopes, atol=1e-4, rtol=1e-4)
@@ -145,19 +145,19 @@ def test_the_coefficients_are_the_derivative_of_the_feedbacks_log_loss(z, data, 
 def test_a_sure_softmax_that_missed_moves_by_no_more_than_the_guard_allows():
     f, r = np.array([1.0, 0.0]), np.zeros(2)
     W = np.zeros((2, 1))
-    oracles.fit(W, W.copy(), np.array([1.0]), oracles.SOFTMAX, oracles.CONSTANT, 1.0, f, 0, UNKNOWN, r)
+    oracles.fit(W, W.copy(), np.array([1.0]), oracles.SOFTMAX, oracles.CONSTANT, 1.0, f, 0, 0.0, r)
     np.testing.assert_allclose(W[:, 0], [0.0, 0.0])  # e_a - f = 0
     f = np.array([1 - 1e-5, 1e-5])
-    oracles.fit(W, W.copy(), np.array([1.0]), oracles.SOFTMAX, oracles.CONSTANT, 1.0, f, 0, UNKNOWN, r)
+    oracles.fit(W, W.copy(), np.array([1.0]), oracles.SOFTMAX, oracles.CONSTANT, 1.0, f, 0, 0.0, r)
     np.testing.assert_allclose(W[:, 0], [-(1 - 1e-5) * 1e-2, (1 - 1e-5) * 1e-2])
 
 
 def test_the_squared_oracle_learns_nothing_where_the_clip_already_agrees():
     W, r = np.zeros((2, 1)), np.zeros(2)
-    for z, truth in [(np.array([1.7, -3.0]), 0), (np.array([-0.4, -3.0]), UNKNOWN)]:
+    for z, reward in [(np.array([1.7, -3.0]), 1.0), (np.array([-0.4, -3.0]), 0.0)]:
         f = np.zeros(2)
         oracles.predict(oracles.SQUARED, z, 0, f)
-        oracles.fit(W, W.copy(), np.array([1.0]), oracles.SQUARED, oracles.CONSTANT, 0.5, f, 0, truth, r)
+        oracles.fit(W, W.copy(), np.array([1.0]), oracles.SQUARED, oracles.CONSTANT, 0.5, f, 0, reward, r)
         assert not W.any()
 
 
@@ -181,9 +181,9 @@ def test_fit_on_sparse_rows_is_fit_on_dense_ones(oracle, steps):
     at = np.flatnonzero(x).astype(np.int32)
     f = np.array([0.2, 0.4, 0.4])
     before = W.copy()
-    for truth in (1, UNKNOWN):
-        oracles.fit(W, N, x, oracle, steps, 0.3, f, 1, truth, np.zeros(K))
-        oracles.fit(WT, NT, SparseRow(at, x[at]), oracle, steps, 0.3, f, 1, truth, np.zeros(K))
+    for reward in (1.0, 0.35, 0.0):
+        oracles.fit(W, N, x, oracle, steps, 0.3, f, 1, reward, np.zeros(K))
+        oracles.fit(WT, NT, SparseRow(at, x[at]), oracle, steps, 0.3, f, 1, reward, np.zeros(K))
     np.testing.assert_allclose(WT.T, W, atol=1e-14)
     np.testing.assert_allclose(NT.T, N, atol=1e-14)
     assert (W[1, at] != before[1, at]).all() and (W[:, [0, 2]] == before[:, [0, 2]]).all()

@@ -16,7 +16,7 @@ from gaptron import GaptronError, Learner
 from gaptron.algorithms import NAMES
 from gaptron.cli import app, settings
 from gaptron.report.paper import surrogate_gap
-from gaptron.streams import synsep
+from gaptron.streams import prepare, synnonsep, synsep
 
 
 def run(*words: str) -> str:
@@ -109,6 +109,32 @@ def test_the_default_carries_a_certificate():
     for word in ("certificate: Λ", "of rounds explored", "solved", "fixed before", "says nothing yet", "errs low"):
         assert word in text
     assert "stay below" not in text
+
+
+def test_bandit_runs_say_what_was_observed():
+    words = ("synnonsep:rounds=400", "-a", "banditron", "--unit-norm")
+    said, stream = account(*words), prepare(synnonsep(400), unit_norm=True)
+    learner = Learner("banditron", n_classes=stream.n_classes, feedback="bandit", norm=stream.norm, horizon=400, seed=0)
+    learner.play(stream.X, stream.y)
+    proved = learner.observed
+    assert said["observed"]["mistakes"] == said["mistakes"] == proved.mistakes
+    assert said["observed"]["least_loss"] == proved.least_loss(20.0)
+    assert said["observed"]["softmax"] == [proof._asdict() for proof in proved.softmax]
+    text = run("play", *words)
+    assert f"observed: {proved.sentence()}" in text and "of log loss, not of mistakes" in text
+    assert account(*words, "--no-observed")["observed"] is None
+    assert account("synnonsep:rounds=400", "-a", "gaptron")["observed"] is None
+
+
+def test_a_model_that_gained_labels_says_why_nothing_is_observed(tmp_path: Path):
+    learner = Learner("banditron", classes=[1, 2], feedback="bandit", norm=1.0, horizon=9)
+    learner.play([[1.0], [0.5]], [1, 2])
+    learner.grow(classes=[1, 2, 3])
+    learner.save(tmp_path / "model")
+    (tmp_path / "more.csv").write_text("label,x\n1,0.5\n3,1\n")
+    given = (str(tmp_path / "more.csv"), "--label", "label", "--load", str(tmp_path / "model"))
+    assert "labels were added after round 2" in account(*given)["why_not_observed"]
+    assert "observed: nothing; labels were added after round 2" in run("play", *given)
 
 
 def test_an_overridden_setting_ends_the_bound_and_says_why():

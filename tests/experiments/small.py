@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,5 +37,9 @@ def plan(data: Path | str, seeds: int = 2) -> Plan:
 
 
 def timeless(results: list[Result]) -> list[Result]:
-    """All of the results but the clock's part."""
-    return [replace(result, seconds=None) for result in results]
+    """All of the results but the clock's part, and the last digits of what an optimiser finds, which memory decides."""
+    return [replace(result, seconds=None, bound=result.bound and _shortened(result.bound)) for result in results]
+
+
+def _shortened(bound: dict[str, Any]) -> dict[str, Any]:
+    return {name: float(f"{value:.10g}") if isinstance(value, float) else value for name, value in bound.items()}

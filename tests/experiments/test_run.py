@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gaptron import Learner
+from gaptron import InputError, Learner
 from gaptron.experiments import run as room
 from gaptron.experiments.run import run_task
 from gaptron.experiments.stream_cache import cache_stream, rows
-from gaptron.experiments.task import Task, version
+from gaptron.experiments.task import Result, Task, version
 from gaptron.streams import Stream, prepare
 from gaptron.types import Sparse
-from gaptron.validation import as_rows
+from gaptron.validation import as_rows, checked
 from tests.experiments.small import stream, timeless
 
 TASK = Task("small", "frugal-gaptron", "full", "logistic", 3, {}, bound=True)
@@ -72,6 +72,20 @@ def test_a_record_is_what_a_learner_says_of_the_shuffled_stream(cached):
     assert result.prepared[-1] == "shuffled (seed 3)"
 
 
+@pytest.mark.parametrize("make", [stream, sparse_stream])
+def test_a_bandit_record_has_what_its_answers_prove_though_the_clock_did_not_see_it(make, tmp_path):
+    task = Task("small", "banditron", "bandit", "hinge", 3, {}, bound=True)
+    cached = cache_stream(make(), tmp_path)
+    result = run_task(task, cached, version())
+    made = prepare(make(), shuffle=3)
+    learner = Learner("banditron", n_classes=3, feedback="bandit", norm=made.norm, horizon=200, seed=3)
+    learner.play(made.X, made.y)
+    assert result.observed["softmax"] == [proof._asdict() for proof in learner.observed.softmax]
+    assert result.observed["sentence"] == learner.observed.sentence()
+    assert Result.from_json(result.to_json()) == result
+    assert run_task(task._replace(bound=False), cached, version()).observed is None
+
+
 def test_without_a_shuffle_the_order_is_the_streams(cached):
     result = run_task(TASK._replace(shuffle=False), cached, version())
     made = stream()
@@ -86,7 +100,8 @@ def test_the_hinge_bound_finds_each_rounds_own_place_in_the_shuffled_trace(cache
     trace = learner.play(made.X, made.y)
     expected = pytest.approx(learner.bound(made.X, made.y, trace).value, rel=1e-4)
     assert run_task(task, cached, version()).bound["value"] == expected
-    assert learner.bound(stream().X, stream().y, trace).value != expected  # what a misplaced trace would give
+    with pytest.raises(InputError, match="labels of this trace"):  # what a misplaced trace gives
+        learner.bound(stream().X, stream().y, trace)
 
 
 @pytest.mark.parametrize("make", [stream, sparse_stream], ids=["dense", "sparse"])
@@ -102,7 +117,7 @@ def test_algorithms_are_paired_by_the_seed(cached, monkeypatch):
 
     class Spy(Learner):
         def play(self, X, y, **more):
-            seen.append((np.array(X).tobytes(), np.array(y).tobytes(), repr(self._core.rng.bit_generator.state)))
+            seen.append((checked(X).rows.tobytes(), np.array(y).tobytes(), repr(self._core.rng.bit_generator.state)))
             return super().play(X, y, **more)
 
     monkeypatch.setattr(room, "Learner", Spy)

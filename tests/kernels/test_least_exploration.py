@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gaptron.kernels.simplex import draw, least_exploration, roots
+from gaptron.kernels.demands import logistic
+from gaptron.kernels.simplex import draw, exclude, least_exploration, roots
 
 some = settings(max_examples=200, deadline=None, derandomize=True)
 LONG = np.longdouble
@@ -215,3 +216,29 @@ def test_the_draw_at_zero_skips_what_has_next_to_no_probability():
     u = np.random.default_rng(0).random(20000)
     seen = np.bincount([draw(np.array([0.1, 0.2, 0.7]), 2, v) for v in u], minlength=3) / 20000
     np.testing.assert_allclose(seen, [0.1, 0.2, 0.7], atol=0.012)
+
+
+@pytest.mark.parametrize("bandit", [True, False])
+def test_demands_over_the_available_labels_are_those_of_the_available_labels_alone(bandit):
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        K = int(rng.integers(2, 9))
+        among = rng.random(K) < 0.6
+        among[rng.integers(K)] = True
+        z, h = rng.normal(size=K) * 3, 0.48 * rng.random() / K
+        alone, n = z[among], int(among.sum())
+        exclude(z, among)
+        found = []
+        for scores in (z, alone):
+            p, b, c, q = (np.full(len(scores), np.nan) for _ in range(4))
+            top = int(scores.argmax())
+            logistic(scores, p, top, h, bandit, 1.0, 0, b, c)
+            found.append((p, c, q, *least_exploration(b, c, top, q)))
+        (p, c, q, level, solved), (p1, c1, q1, level1, solved1) = found
+        np.testing.assert_allclose(p[among], p1, rtol=1e-14)
+        np.testing.assert_allclose(c[among], c1, rtol=1e-14)
+        np.testing.assert_allclose(q[among], q1, rtol=1e-9, atol=1e-15)
+        assert not p[~among].any() and not c[~among].any() and not q[~among].any()
+        assert solved == solved1 and level == pytest.approx(level1, abs=1e-12)
+        if n == 1:
+            assert q[among] == 1.0 and level == 0.0

@@ -33,6 +33,34 @@ def test_rewards_may_lie_between(tmp_path, name):
     same(open_log(tmp_path / name), log)
 
 
+@pytest.mark.parametrize("name", ["log.jsonl", "log.dsjson", "log.npz"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_labels_may_have_been_left_out(tmp_path, name, whole):
+    log = some_log(left_out=True, whole=whole)
+    assert log.among is not None and not log.among.all() and log[3:5].available(1).tolist() == log.among[4].tolist()
+    save_log(log, tmp_path / name)
+    same(open_log(tmp_path / name), log)
+
+
+@pytest.mark.parametrize(
+    "among, problem",
+    [
+        ([], "at least one label"),
+        ("b", "at least one label"),
+        (["b", 3], "3 in among is not of the kind"),
+        (["b", "d"], "'d' is not one of the 3 classes"),
+        (["b", "c"], "played is not among"),
+        (["a", "b"], "gives a chance to a label that was not available"),
+    ],
+)
+def test_available_labels_that_do_not_fit_are_refused_by_line(tmp_path, among, problem):
+    head = {"format": "gaptron-log", "version": 1, "classes": ["a", "b", "c"], "n_features": 1}
+    line = {"x": [1], "label": "a", "probability": 0.5, "reward": 1, "distribution": [0.5, 0.25, 0.25]}
+    path = written(tmp_path / "log.jsonl", head, line, {**line, "among": among})
+    with pytest.raises(StreamError, match=f"line 3: .*{problem}"):
+        open_log(path)
+
+
 def test_the_form_may_be_named(tmp_path):
     save_log(some_log(), tmp_path / "log", format="dsjson")
     same(open_log(tmp_path / "log", format="dsjson"), some_log())
@@ -53,7 +81,7 @@ def test_one_class_is_no_log():
 
 
 def test_labels_a_file_cannot_give_back_are_refused(tmp_path):
-    odd = some_log(classes=((1, 2), None, 3.5))
+    odd = some_log(classes=((1, 2), "a", 3.5))
     with pytest.raises(InputError, match="all texts or all whole numbers"):
         save_log(odd, tmp_path / "log.jsonl")
     assert not (tmp_path / "log.jsonl").exists()
@@ -214,13 +242,27 @@ def test_a_decision_log_holds_what_was_decided(tmp_path, name, sparse):
     same(found, Log(source.X, found.codes, found.reward, found.probability, found.distribution, found.classes, ""))
 
 
+def test_a_decision_log_holds_rewards_and_what_was_available(tmp_path):
+    mine, rows = learner(), some_log()
+    with DecisionLog(tmp_path / "live.jsonl") as log:
+        for t, among in enumerate((["a", "c"], None, ["b"])):
+            decision = mine.decide(rows.row(t), among=among)
+            mine.learn(decision, reward=0.25 * t)
+            log.write(decision, reward=0.25 * t)
+    found = open_log(tmp_path / "live.jsonl")
+    np.testing.assert_array_equal(found.reward, [0, 0.25, 0.5])
+    assert found.among.tolist() == [[True, False, True], [True, True, True], [False, True, False]]
+
+
 def test_a_decision_log_refuses_what_would_spoil_it(tmp_path):
     path, row = tmp_path / "live.jsonl", some_log().row(0)
     decision = learner().decide(row)
     log = DecisionLog(path)
-    for wrong in (1, "yes", None):
+    for wrong in (2, 0.5, "yes", None):
         with pytest.raises(DecisionError, match="correct"):
             log.write(decision, correct=wrong)
+    with pytest.raises(InputError, match="reward"):
+        log.write(decision, reward=1.5)
     assert not path.exists()
     log.write(decision, correct=np.bool_(True))
     before = path.read_bytes()
@@ -357,7 +399,8 @@ def test_the_arrays_are_those_the_pipeline_names():
         ({"n_actions": 2**62, "classes": None}, "n_actions is"),
         ({"reward": np.full(40, 1j)}, "reward must hold numbers"),
         ({"context": np.full((40, 4), np.nan)}, "row 0: a feature is NaN"),
-        ({"context": np.ones(40)}, "at least one column"),
+        ({"context": np.ones(40)}, "two dimensions"),
+        ({"context": np.ones((40, 0))}, "at least one column"),
         ({"pi_b": np.ones((40, 2))}, "shape"),
     ],
 )

@@ -114,9 +114,32 @@ def test_a_frozen_learner_is_judged_rightly():
         assert binom.cdf(count, LOGS, 0.95) > 0.001, name
 
 
-def test_fractional_rewards_can_be_judged_but_not_learned_from():
+def test_a_log_of_fractions_and_labels_left_out_teaches_round_by_round():
+    log = some_log(T=60, fractional=True, left_out=True)
+    mine, other = (Learner("squarecb", classes=log.classes, feedback="bandit", norm=10.0, seed=3) for _ in range(2))
+    verdict = teach(mine, log)
+    assert verdict.used == 60 and 0 < verdict.estimates[1].mistakes < 1
+    for t in range(60):
+        label, among = log.classes[log.codes[t]], [c for c, there in zip(log.classes, log.among[t]) if there]
+        other.learn_logged(log.row(t), label, log.probability[t], reward=log.reward[t], among=among)
+    assert portrait(mine) == portrait(other) and mine.decided == mine.rounds == 60
+    assert judge(mine, log).used == 60
+    assert not mine.distribution(log.X, among=log.among)[~log.among].any()
+
+
+def test_labels_left_out_ask_for_a_learner_that_can():
+    log = some_log(left_out=True)
+    mine = Learner("newtron", classes=log.classes, feedback="bandit", norm=10.0, radius=1.0, horizon=100)
+    for verb in (judge, teach):
+        with pytest.raises((InputError, SettingError), match=r"leave any out.*squarecb|how it drew"):
+            verb(mine, log)
+
+
+def test_fractional_rewards_can_be_judged_but_not_learned_from_by_all():
     log = some_log(fractional=True)
-    mine = learner(classes=log.classes, n_classes=None, norm=10.0)
+    mine = Learner(
+        "randomized-decoding", classes=log.classes, feedback="bandit", norm=10.0, radius=1.0, horizon=100, seed=1
+    )
     assert 0 < judge(mine, log).estimates[1].mistakes < 1
     before = portrait(mine)
     for verb in (teach, replay):
@@ -162,12 +185,24 @@ def watched(mine):
     """Every distribution it is judged by, as it goes."""
     seen, distribution = [], mine.distribution
 
-    def watch(X):
-        seen.append(distribution(X)[0])
-        return seen[-1]
+    def watch(X, among=None):
+        seen.append(distribution(X, among=among)[0])
+        return seen[-1:]
 
     mine.distribution = watch
     return seen
+
+
+@pytest.mark.parametrize("algorithm", ["squarecb", "frugal-gaptron", "banditron", "soba"])
+def test_a_learner_taught_by_the_log_of_its_twin_is_that_twin(algorithm):
+    """Each round counts once: clock, norms and level are those of the learner that decided."""
+    given = {"n_classes": 3, "feedback": "bandit", "norm": 10.0, "horizon": 500, "seed": 4}
+    twin, mine = Learner(algorithm, **given), Learner(algorithm, **given)
+    log = record(twin, X[:200], Y[:200])
+    teach(mine, log)
+    one, two = portrait(twin), portrait(mine)
+    assert {part for part in one if one[part] != two[part]} == {"taught"}
+    assert mine.decided == mine.rounds == 200
 
 
 def test_a_taught_learner_is_judged_rightly():

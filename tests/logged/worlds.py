@@ -10,18 +10,27 @@ from gaptron.logged import Log
 K, D = 3, 4
 
 
-def some_log(T=40, sparse=False, whole=True, classes=("ant", "bee", "cat"), seed=0, fractional=False) -> Log:
+def some_log(
+    T=40, sparse=False, whole=True, classes=("ant", "bee", "cat"), seed=0, fractional=False, left_out=False
+) -> Log:
     """A log of nothing in particular, all of whose numbers survive a trip through text."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(T, D)) * (rng.random((T, D)) > 0.4)
     X[:, -1] = 1.0  # so that the last column is in use
     p = rng.dirichlet(np.ones(K) * 3, T)
+    among = None
+    if left_out:
+        among = rng.random((T, K)) < 0.6
+        among[np.arange(T), rng.integers(0, K, T)] = True
+        p = p * among / (p * among).sum(axis=1, keepdims=True)
     codes = np.array([rng.choice(K, p=row) for row in p])
     reward = rng.random(T) if fractional else rng.integers(0, 2, T)
     labels = [classes[code] for code in codes]
     chances = p[np.arange(T), codes]
     rows = sp.csr_array(X) if sparse else X
-    return Log.from_arrays(rows, labels, reward, chances, classes=classes, distribution=p if whole else None)
+    return Log.from_arrays(
+        rows, labels, reward, chances, classes=classes, distribution=p if whole else None, among=among
+    )
 
 
 def same(one: Log, two: Log) -> None:
@@ -34,6 +43,9 @@ def same(one: Log, two: Log) -> None:
     assert (one.distribution is None) == (two.distribution is None)
     if one.distribution is not None:
         np.testing.assert_array_equal(one.distribution, two.distribution)
+    assert (one.among is None) == (two.among is None)
+    if one.among is not None:
+        np.testing.assert_array_equal(one.among, two.among)
     assert one.classes == two.classes
 
 

@@ -24,7 +24,7 @@ def bandit() -> Made:
 
 
 def graph() -> Made:
-    classes = ("a", 7, None, (True, 2.5))
+    classes = ("a", 7, "7", (True, 2.5))
     learner = gaptron.Learner("gappletron", classes=classes, feedback="label-efficient", loss="hinge", norm=4.0, seed=2)
     labels = np.empty(60, dtype=object)
     labels[:] = [classes[code] for code in Y[:60]]

@@ -102,6 +102,13 @@ def test_every_stream_algorithm_and_number_is_there(page):
     assert "0.1.0+feed" in words and "hash of synsep" in words and "seeds = 2  # <plan>" in words
 
 
+def test_what_was_observed_stands_beside_the_bounds_of_bandit_runs_alone(page):
+    heads = [table[0] for table in page.tables if "certificate Λ" in table[0]]
+    assert [head[-1] for head in heads] == ["certificate Λ", "observed: log loss of every rule at least"]
+    assert all(row[-1] == "12.5" for table in page.tables if table[0][-1] == heads[1][-1] for row in table[1:])
+    assert "no linear rule of norm at most 20/X" in page.text
+
+
 def test_the_headline_says_who_by_how_much_and_how_sure(page):
     assert re.search(
         r"frugal-gaptron makes the fewest mistakes on 6 of 6 streams, with an error of 7\.\d\d% over all streams; "

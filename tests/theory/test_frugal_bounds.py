@@ -365,9 +365,9 @@ def test_the_rule_compared_with_under_bandit_feedback_is_chosen_without_the_draw
 
 
 def test_a_certificate_is_not_shown_once_answers_came_too_late():
-    """Like `bound`: what the certificate says does not hold then."""
+    """Like `bound`: what it says does not hold then (with full information it does: test_late_answers)."""
     s = noisy_stream(60)
-    who = learner("logistic", K=s.K)
+    who = learner("logistic", "bandit", s.K)
     late_run(who, s.X, s.y, 5, seed=0)
     with pytest.raises(NoBoundError):
         who.bound(s.X, s.y)

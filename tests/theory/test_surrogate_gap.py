@@ -37,7 +37,7 @@ def through_the_kernels(s, z, y, xx):
     K, q, p = len(z), np.zeros(len(z)), np.zeros(len(z))
     top = simplex.best(z)
     a = file.gap_map(s.loss, s.beta, z, q, top)
-    simplex.mix_uniform(p, top, max(a, s.gamma))
+    simplex.mix_uniform(p, np.ones(len(p), dtype=bool), top, max(a, s.gamma))
     if s.loss == int(Loss.LOGISTIC):
         c = q.copy()
         c[y] -= 1.0

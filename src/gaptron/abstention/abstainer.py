@@ -213,15 +213,17 @@ class Abstainer:
         c = as_costs(self._price(None) if costs is None else costs, T)
         coins = (c if known else np.full(T, self._cost or 0.0)) > 0.5
         trace = AbstainerTrace(np.empty(T, dtype=np.int64), np.empty(T), y, np.where(coins, 0.5, c), np.empty(T))
-        with self._use.writing:
-            before = self.rounds
-            if T:
-                self._late |= self.decided != self.rounds
-            try:
+        before = None
+        try:
+            with self._use.writing:
+                before = self.rounds
+                if T:
+                    self._late |= self.decided != self.rounds
                 self._play_blocks(X, y, c, coins, trace, progress)
-            except BaseException:
+        except BaseException:
+            if before is not None:
                 self._interrupted = trace.first(self.rounds - before)
-                raise
+            raise
         return trace
 
     def _play_blocks(

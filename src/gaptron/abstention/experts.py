@@ -57,27 +57,27 @@ def _table(source: Any, number: int, X: Any, label: Any, kind: str) -> tuple[Mat
     if method is not None:
         if X is None:
             raise InputError(f"{name} is a classifier: give the rows X it shall look at")
-        said = method(X)
+        predictions = method(X)
         classes = [
             k.item() if isinstance(k, np.generic) else k
             for k in getattr(source, "classes_", getattr(source, "classes", ()))
         ]
     elif isinstance(source, (np.ndarray, list, tuple)):
-        said = source
+        predictions = source
     else:
         raise InputError(
             f"{name}, a {type(source).__name__}, gives no {kind} (it has no {' or '.join(METHODS[kind])}): "
             "try the other kind"
         )
-    table = _two_columns(_numbers(said, name), kind)
+    table = _two_columns(_numbers(predictions, name), kind)
     if kind == "probabilities":
         _check_probabilities(table, name)
     return table, _column(name, table.shape[1], classes, label)
 
 
-def _numbers(said: Any, name: str) -> NDArray[Any]:
+def _numbers(predictions: Any, name: str) -> NDArray[Any]:
     try:
-        table = np.asarray(said, dtype=np.float64)
+        table = np.asarray(predictions, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} does not give numbers") from None
     if table.ndim not in (1, 2) or table.shape[-1] == 0 or not np.isfinite(table).all():

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gaptron.adapters.making import knowing, make, tells_probabilities
-from gaptron.algorithms import load
+from gaptron.algorithms import NAMES, load
 from gaptron.errors import InputError, SettingError
 from gaptron.learner import DEFAULT, Learner
 from gaptron.types import Matrix, Vector
@@ -70,7 +70,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = load(self.algorithm).CARD.most_classes is None
+        tags.classifier_tags.multi_class = self.algorithm not in NAMES or load(self.algorithm).CARD.most_classes is None
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -64,5 +64,5 @@ def tells_probabilities(given: Parameters) -> bool:
         losses = load(given.algorithm).CARD.losses
     except SettingError:
         return False
-    told = isinstance(given.feedback, str) and given.feedback == Feedback.FULL.word
-    return told and (given.loss or losses[0].word) == Loss.LOGISTIC.word
+    full = isinstance(given.feedback, str) and given.feedback == Feedback.FULL.word
+    return full and (given.loss or losses[0].word) == Loss.LOGISTIC.word

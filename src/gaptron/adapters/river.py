@@ -176,7 +176,7 @@ class Classifier(base.Classifier):  # type: ignore[misc]
 
 def _numbers(x: dict[Any, Any]) -> dict[Any, float]:
     """The features that are not zero."""
-    found = {}
+    numbers = {}
     for name, value in x.items():
         try:
             number = math.nan if isinstance(value, str) else float(value)
@@ -185,8 +185,8 @@ def _numbers(x: dict[Any, Any]) -> dict[Any, float]:
         if not math.isfinite(number):
             raise InputError(f"feature {name!r} holds {value!r}, not a number: encode or impute it first")
         if number != 0.0:
-            found[name] = number
-    return found
+            numbers[name] = number
+    return numbers
 
 
 def _answer(learner: Learner, decision: Decision, label: Any) -> dict[str, Any]:

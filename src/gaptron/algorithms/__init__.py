@@ -37,3 +37,8 @@ def load(name: str) -> Algorithm:
     if name not in NAMES:
         raise SettingError(f"unknown algorithm {name!r}; there are: {', '.join(NAMES)}")
     return cast(Algorithm, importlib.import_module(f"gaptron.algorithms.{NAMES[name]}"))
+
+
+def able(trait: str) -> str:
+    """The names of the algorithms whose card has this trait, for an error message."""
+    return ", ".join(name for name in NAMES if getattr(load(name).CARD, trait))

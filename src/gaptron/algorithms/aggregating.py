@@ -17,6 +17,24 @@ Feedback: full.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn in round t;
 A history of `memory` rounds is kept; beyond it the oldest is forgotten, and what is then played follows the posterior
 of the last ones only. With batch=b the step 3 of the chains uses b rounds drawn from the history and refuses nothing:
 quicker, and no longer the posterior (stochastic gradient Langevin dynamics, Welling & Teh 2011).
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("vowel"), limit=100)
+    >>> learner = Learner("aggregating", classes=stream.classes, radius=1.0, seed=0)
+    >>> learner.play(stream).mistakes
+    87
+
+To cite:
+
+    @inproceedings{foster2018logistic,
+      title     = {Logistic Regression: The Importance of Being Improper},
+      author    = {Foster, Dylan J. and Kale, Satyen and Luo, Haipeng and Mohri, Mehryar and Sridharan, Karthik},
+      booktitle = {Conference on Learning Theory},
+      year      = {2018}
+    }
 """
 
 from collections.abc import Mapping

@@ -11,6 +11,26 @@ Feedback: full.   Cost: O(d²) a round.
       4   A ← A + h xx';  b ← b + (hz - g) x
 
 The bonus, the loss of both labels at the row just seen, pulls z towards 0 where the row is new; no fixed θ predicts so.
+
+Example:
+
+    >>> import numpy as np
+    >>> from gaptron import Learner
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> learner = Learner("aioli", n_classes=2, norm=6.0, radius=1.0, seed=0)
+    >>> learner.play(X, y).mistakes
+    17
+
+To cite:
+
+    @inproceedings{jezequel2020efficient,
+      title     = {Efficient Improper Learning for Online Logistic Regression},
+      author    = {Jézéquel, Rémi and Gaillard, Pierre and Rudi, Alessandro},
+      booktitle = {Conference on Learning Theory},
+      year      = {2020}
+    }
 """
 
 import math

@@ -16,6 +16,27 @@ Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(d�
 
 It learns from right answers too while their margin is small. With one Gaussian the two updates of line 4 are the same;
 with two they are not, and both are in use.
+
+Labels that are not available in a round have z = -∞: they are not played, and none of them is r. One label alone, which
+has no rival, teaches nothing.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("arow", classes=stream.classes, seed=0)
+    >>> learner.play(stream).mistakes
+    172
+
+To cite:
+
+    @inproceedings{crammer2009adaptive,
+      title     = {Adaptive Regularization of Weight Vectors},
+      author    = {Crammer, Koby and Kulesza, Alex and Dredze, Mark},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2009}
+    }
 """
 
 import math
@@ -30,7 +51,7 @@ from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move
 from gaptron.kernels.losses import margin
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, point, rival
+from gaptron.kernels.simplex import best, exclude, point, rival
 from gaptron.kernels.variance import add_spread, drop, narrow, spread_one
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
@@ -43,6 +64,7 @@ CARD = Card(
     memory="2dK; full matrices d²K",
     regret_full="none given here",
     regret_bandit="",
+    among=True,
     words={"matrix": MATRICES, "update": UPDATES},
     grid={"r0": tuple(2.0**i for i in (-5, -3, -1, 1, 3, 5))},  # Crammer et al. tune r as well,
     traits=frozenset({"axes"}),
@@ -132,6 +154,7 @@ def bound(problem: Problem, settings: Arow, comparator: Comparator) -> float:
 def decide(s: Arow, state: ArowState, x: Row, rd: Round, work: ArowScratch, u: float) -> int:
     """Line 1."""
     scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     point(rd.p, top)
     return top

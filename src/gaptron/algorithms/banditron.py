@@ -8,7 +8,27 @@ Algorithm 1.   Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn.
       2   p = (1 - γ) e_ŷ + γ/K
       3   play y' ~ p
       4   W_ŷ ← W_ŷ - x                             (every round)
-          if y' was right:  W_y' ← W_y' + x/p(y')
+          if y' was right:  W_y' ← W_y' + x/p(y')      (worth a reward s: + s·x/p(y'))
+
+Labels that are not available in a round have z = -∞, and γ is spread over the others.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("banditron", classes=stream.classes, feedback="bandit", gamma=0.1, seed=0)
+    >>> learner.play(stream).mistakes
+    1331
+
+To cite:
+
+    @inproceedings{kakade2008efficient,
+      title     = {Efficient Bandit Algorithms for Online Multiclass Prediction},
+      author    = {Kakade, Sham M. and Shalev-Shwartz, Shai and Tewari, Ambuj},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2008}
+    }
 """
 
 import math
@@ -17,7 +37,7 @@ from typing import NamedTuple
 from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, mix_uniform
+from gaptron.kernels.simplex import best, draw, exclude, mix_uniform
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Nothing, Problem, Round, Row
 
 CARD = Card(
@@ -28,6 +48,8 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="O((D²K)^⅓ T^⅔)",
+    among=True,
+    rewards=True,
     grid={"gamma": tuple(2.0**-i for i in (10, 8, 6, 5, 4, 3, 2, 1))},  # Kakade et al., Figure 2,
     traits=frozenset({"floor"}),
 )
@@ -90,8 +112,9 @@ def bound(problem: Problem, settings: Banditron, comparator: Comparator) -> floa
 def decide(s: Banditron, state: BanditronState, x: Row, rd: Round, work: Nothing, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
-    mix_uniform(rd.p, top, s.gamma)
+    mix_uniform(rd.p, rd.among, top, s.gamma)
     return draw(rd.p, top, u)
 
 
@@ -99,7 +122,7 @@ def learn(s: Banditron, state: BanditronState, x: Row, rd: Round, work: Nothing,
     """Line 4. A wrong guess teaches too: it still costs ŷ."""
     add_one(state.W, x, best(rd.z), -1.0)
     if truth != UNKNOWN:
-        add_one(state.W, x, truth, 1.0 / rd.p[truth])
+        add_one(state.W, x, truth, rd.answer[0].reward / rd.p[truth])
 
 
 algorithm(Banditron, decide, learn)

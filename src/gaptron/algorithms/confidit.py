@@ -8,13 +8,32 @@ Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(
       1   see x;  x ← x/‖x‖
       2   ε_k² = η x'A_k⁻¹x;  ŷ = argmax ⟨w_k, x⟩ + ε_k;  play ŷ
       3   s = 1 if ŷ was right; if wrong, s = 1 with probability (1 - α)/2, else s = -1
+          worth a reward r in between: s = r + (1 - r)·(s of a wrong one)
       4   w_ŷ ← (A_ŷ + xx')⁻¹(A_ŷ w_ŷ + s x);  A_ŷ ← A_ŷ + xx'        (no other label moves)
           diagonal: A_k is kept, and updated, as d numbers
 
 The model behind it: label k is right with probability (α + ⟨u_k, x⟩)/(1 + α), so that E s = ⟨u_k, x⟩. The theory
 widens ε with ln t and keeps each ⟨w_k, x⟩ in [-α, 1]; practice, and this file, do neither. No label is drawn: one is
 played because its score ⟨w_k, x⟩ is high, or because little is known of it. Where labels do not follow the model
-nothing is promised.
+nothing is promised. Labels that are not available in a round are passed over in line 2.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("confidit", classes=stream.classes, feedback="bandit", seed=0)
+    >>> learner.play(stream).mistakes
+    907
+
+To cite:
+
+    @inproceedings{crammer2011multiclass,
+      title     = {Multiclass Classification with Bandit Feedback Using Adaptive Regularization},
+      author    = {Crammer, Koby and Gentile, Claudio},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2011}
+    }
 """
 
 import math
@@ -28,10 +47,9 @@ from gaptron.kernels.jit import jit
 from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move_one, shrink, times_one
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, point
+from gaptron.kernels.simplex import best, exclude, point
 from gaptron.kernels.variance import ridge, spreads
 from gaptron.types import (
-    UNKNOWN,
     Card,
     Comparator,
     Feedback,
@@ -54,6 +72,8 @@ CARD = Card(
     memory="2dK; full matrices d²K",
     regret_full="",
     regret_bandit="none as practised; Õ(K √(dT)) against its model's best policy",
+    among=True,
+    rewards=True,
     words={"matrix": MATRICES},
     grid={"eta": tuple(10.0**i for i in range(-3, 5))},
     traits=frozenset({"axes"}),
@@ -149,6 +169,7 @@ def shortening(square: float) -> float:
 def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditScratch, u: float) -> int:
     """Lines 1-2. ⟨w_k, x⟩ + ε_k grows with ‖x‖ alike for all labels, so that ŷ needs no division by it."""
     scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     if s.matrix == FULL:
         for k in range(rd.z.shape[0]):
             work.hope[k] = times_one(state.S, x, k, work.image)
@@ -167,9 +188,8 @@ def learn(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditSc
     unit = shortening(sqnorm(x))
     if unit == 0.0:
         return
-    sign = 1.0
-    if truth == UNKNOWN and work.coin[0].u >= (1.0 - s.alpha) / 2.0:
-        sign = -1.0
+    reward = rd.answer[0].reward
+    sign = reward + (1.0 - reward) * (-1.0 if work.coin[0].u >= (1.0 - s.alpha) / 2.0 else 1.0)
     if s.matrix == FULL:
         d = work.image.shape[0]
         r = times_one(state.S, x, label, work.image) * unit * unit

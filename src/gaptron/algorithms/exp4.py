@@ -9,6 +9,26 @@ Feedback: bandit.   Cost: O(N nnz K) to predict, O(N) to learn.
       2   q_j ∝ exp(-η L_j);  p = Σ_j q_j e_{ŷ_j}            η = √(2 ln N/(TK)), or √(ln N/(tK)) without a horizon
       3   play y' ~ p
       4   if y' was wrong:  L_j ← L_j + 1/p(y') for every j with ŷ_j = y'
+
+Example:
+
+    >>> import numpy as np
+    >>> from gaptron import Learner
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> learner = Learner("exp4", n_classes=2, feedback="bandit", horizon=500, experts=500, seed=0)
+    >>> learner.play(X, y).mistakes
+    62
+
+To cite:
+
+    @article{auer2002nonstochastic,
+      title     = {The Nonstochastic Multiarmed Bandit Problem},
+      author    = {Auer, Peter and Cesa-Bianchi, Nicolò and Freund, Yoav and Schapire, Robert E.},
+      journal   = {SIAM Journal on Computing},
+      year      = {2002}
+    }
 """
 
 import math

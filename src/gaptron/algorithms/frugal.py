@@ -18,6 +18,34 @@ once on every path; under bandit feedback in expectation, for U fixed before the
 
 The baselines B are p̃ (logistic) and e_y* (hinge, when sure), centred over labels; B = 0 else. Centring moves all
 scores of a round alike and so no prediction: the sums here leave it out and `weights` puts it in.
+
+Labels that are not available in a round are left out of its scores, softmax, margins, demands and draw. n labels are
+left, the theorem stands with n for K in line 2 and U's loss over them, and centring is over them alone: then it does
+count, and the sums hold it. An answer worth a reward s, 0 < s < 1, counts as 1[y' = y] = s in line 4.
+
+Late answers with full information: W of line 4 is that of the day the answer is learned, q that of the decision. Then
+Σ(1 - q(y)) ≤ (L(U) + ‖U‖²/(2η) + G)/r over the answers learned, whatever their order and delay, on every path, with
+G = Σ gap(y) at that W and that q, which the state sums; at once no gap is above 0.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("frugal-gaptron", classes=stream.classes, seed=0)
+    >>> trace = learner.play(stream)
+    >>> round(trace.expected_mistakes)
+    198
+    >>> round(learner.bound(stream.X, stream.y).value)
+    1538
+
+To cite:
+
+    @software{gaptron,
+      title     = {gaptron: online multiclass classification with guarantees you can see},
+      author    = {{The gaptron developers}},
+      year      = {2026}
+    }
 """
 
 import math
@@ -31,13 +59,14 @@ from gaptron.kernels.jit import jit
 from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, margin, pull
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, least_exploration, rival
+from gaptron.kernels.simplex import available, best, draw, exclude, least_exploration, rival
 from gaptron.types import (
     UNKNOWN,
     Card,
     Certificate,
     Comparator,
     Feedback,
+    Flags,
     Growth,
     Integers,
     Loss,
@@ -57,6 +86,8 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖²) logistic, O(K ‖U‖²) hinges",
     regret_bandit="O(‖U‖² √(KT))",
+    among=True,
+    rewards=True,
     growth=Growth(centred=("W",)),
 )
 TINY = 1e-280  # while all ‖x‖² are below this, no step is taken
@@ -80,13 +111,14 @@ class FrugalState(NamedTuple):
     """What is learned."""
 
     W: Matrix  # -Σ ĝ, not yet times η
-    total: Any  # square: X², level: Λ, step: ε of the next round, last: ε of the last
+    # square: X², level: Λ, step: ε of the next round, last: ε of the last, gap: G, the sum of gaps of answers learned
+    total: Any
 
 
 def init(settings: Frugal, problem: Problem, sparse: bool) -> FrugalState:
     """Line 0: no sums yet."""
     W = zeros(problem.n_classes, problem.n_features, sparse)
-    return FrugalState(W, named(square=0.0, level=0.0, step=settings.first, last=settings.first))
+    return FrugalState(W, named(square=0.0, level=0.0, step=settings.first, last=settings.first, gap=0.0))
 
 
 class FrugalScratch(NamedTuple):
@@ -119,6 +151,11 @@ def grown(settings: Frugal, old: FrugalState, new: FrugalState, places: Integers
 def remembers(settings: Frugal) -> bool:
     """The proof for late answers needs the gradient of the decision's own weights."""
     return settings.delay > 0
+
+
+def late_proof(settings: Frugal) -> bool:
+    """With full information any lateness is paid for by G, unless `delay` asks for the other proof."""
+    return not settings.bandit and settings.delay == 0
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -167,9 +204,10 @@ def theorem(problem: Problem, settings: Frugal) -> str:
 
 
 def certificate(settings: Frugal, state: FrugalState) -> Certificate:
-    """C_T(U) = ‖U‖²X²/(2ε_T) + Λ_T, known from the run itself."""
+    """C_T(U) = ‖U‖²X²/(2ε_T) + Λ_T, known from the run itself; Λ_T = max{0, G} where lateness is paid for by G."""
     total = state.total[0]
-    return Certificate(float(total.level), float(total.last), math.sqrt(total.square), settings.risk, settings.bandit)
+    level = max(0.0, total.gap) if late_proof(settings) else total.level
+    return Certificate(float(level), float(total.last), math.sqrt(total.square), settings.risk, settings.bandit)
 
 
 def bound(problem: Problem, settings: Frugal, comparator: Comparator) -> float:
@@ -205,10 +243,13 @@ def largest_level(problem: Problem, settings: Frugal, rounds: int) -> float:
 
 
 @jit
-def demands_hinge(s: Frugal, z: Vector, top: int, h: float, b: Vector, c: Vector) -> None:
-    """Line 2 for the hinges: b and c of every label, from the margins."""
-    K, sure = z.shape[0], s.loss == HINGE and confident(z, top, s.beta)
-    for y in range(K):
+def demands_hinge(s: Frugal, z: Vector, K: int, top: int, h: float, b: Vector, c: Vector) -> None:
+    """Line 2 for the hinges: b and c of every label, from the margins. K labels are available."""
+    sure = s.loss == HINGE and confident(z, top, s.beta)
+    for y in range(z.shape[0]):
+        if z[y] == -math.inf:
+            b[y], c[y] = -math.inf, 0.0
+            continue
         m = margin(z, top) if y == top else z[y] - z[top]
         if s.loss == HINGE:
             loss = 0.0 if sure and y == top else max(1.0 - m, 0.0)
@@ -231,26 +272,29 @@ def demands_hinge(s: Frugal, z: Vector, top: int, h: float, b: Vector, c: Vector
 
 def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch, u: float) -> int:
     """Lines 1-3."""
-    K, total, kept = rd.z.shape[0], state.total[0], work.kept[0]
+    total, kept = state.total[0], work.kept[0]
     own = sqnorm(x)
     square = max(total.square, own)
     step = total.step
     scores(state.W, x, rd.z)
     ratio, share = (step / square, own / square) if square > TINY else (0.0, 0.0)
-    for k in range(K):
+    for k in range(rd.z.shape[0]):
         rd.z[k] *= ratio
+    K = exclude(rd.z, rd.among)
     top = best(rd.z)
     h = step * share / 2.0
     if s.loss == LOGISTIC:
         demands.logistic(rd.z, work.p, top, h, s.bandit, s.risk, s.delay, work.b, work.c)
     else:
-        demands_hinge(s, rd.z, top, h, work.b, work.c)
+        demands_hinge(s, rd.z, K, top, h, work.b, work.c)
     level, solved = least_exploration(work.b, work.c, top, rd.p)
     level *= s.risk
     if 0.0 < square <= TINY:  # too short to divide by: a round without an update, which costs its whole gap
         square = 0.0
-        for y in range(K):
-            level = max(level, s.risk * (1.0 - rd.p[y]))
+        for y in range(rd.z.shape[0]):
+            if rd.among[y]:
+                work.b[y] = 1.0
+                level = max(level, s.risk * (1.0 - rd.p[y]))
     kept.square, kept.level, kept.step = square, level, step
     rd.note[LEVEL], rd.note[STEP] = level, step
     rd.note[EXPLORED], rd.note[SOLVED] = 1.0 - rd.p[top], 1.0 if solved else 0.0
@@ -267,20 +311,35 @@ def commit(s: Frugal, state: FrugalState, rd: Round, work: FrugalScratch) -> Non
         total.step = min(s.first, s.scale * s.scale / (2.0 * total.level))
 
 
+@jit
+def centre(among: Flags, amount: float, r: Vector) -> bool:
+    """Spread an amount over the available labels, unless all are: then it moves no prediction and is left out."""
+    n = available(among)
+    if n == among.shape[0]:
+        return False
+    for k in range(among.shape[0]):
+        if among[k]:
+            r[k] += amount / n
+    return True
+
+
 def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch, label: int, truth: int) -> None:
     """Line 4. Under bandit feedback a wrong guess teaches too, through the baseline."""
-    if work.kept[0].square == 0.0:  # rows of zero, or next to it
-        return
     weight = 1.0  # 1[seen]/q(y'), or 1 when the truth is told
     if s.bandit:
-        weight = 0.0 if truth == UNKNOWN else 1.0 / rd.p[label]
+        weight = rd.answer[0].reward / rd.p[label]
     elif truth == UNKNOWN:
+        return
+    else:
+        state.total[0].gap += s.risk * (work.b[truth] - rd.answer[0].chance)
+    if work.kept[0].square == 0.0:  # rows of zero, or next to it
         return
     if s.loss == LOGISTIC:
         for k in range(work.r.shape[0]):
             work.r[k] = -work.p[k] / LN2
         if weight > 0.0:
             work.r[truth] += weight / LN2
+        centre(rd.among, (1.0 - weight) / LN2, work.r)
         add(state.W, x, work.r)
         return
     top = best(rd.z)
@@ -288,6 +347,10 @@ def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch,
         add_one(state.W, x, top, -1.0)
         if weight > 0.0:
             add_one(state.W, x, truth, weight)
+        for k in range(work.r.shape[0]):
+            work.r[k] = 0.0
+        if centre(rd.among, 1.0 - weight, work.r):
+            add(state.W, x, work.r)
     elif weight > 0.0:
         v = weight * pull(s.loss, s.beta, rd.z, truth)
         if v != 0.0:

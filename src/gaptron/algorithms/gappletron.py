@@ -11,6 +11,24 @@ After van der Hoeven, Fusco & Cesa-Bianchi, "Beyond Bandit Feedback in Online Mu
       4   W ← W - η v ∇ℓ(W; x, y);  project onto ‖W‖ ≤ D if there is a ball
           fixed       γ = min{1, √(ρD²/(2η₁T))},  η = η₁γ/ρ, η₁ the step of Gaptron with full information
           adaptive    γ_t = min{½, √ρ·D·X/√n}, n the rounds so far whose y* did not show all;  η_t = D/√(2Σ‖vg‖²)
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("gappletron", classes=stream.classes, feedback="label-efficient", radius=10.0, seed=0)
+    >>> learner.play(stream).mistakes
+    1659
+
+To cite:
+
+    @inproceedings{vanderhoeven2021beyond,
+      title     = {Beyond Bandit Feedback in Online Multiclass Classification},
+      author    = {van der Hoeven, Dirk and Fusco, Federico and Cesa-Bianchi, Nicolò},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2021}
+    }
 """
 
 import math
@@ -170,7 +188,7 @@ def decide(s: Gappletron, state: GappletronState, x: Row, rd: Round, work: Gappl
     top = best(rd.z)
     a = gap_map(s.loss, s.beta, rd.z, work.p, top)
     rd.note[GAP] = a
-    mix_uniform(rd.p, top, a)
+    mix_uniform(rd.p, rd.among, top, a)
     if not work.wide[top]:
         gamma = s.gamma if s.steps == 1 else min(0.5, s.gamma / math.sqrt(state.sums[0].narrow + 1.0))
         for k in range(rd.p.shape[0]):

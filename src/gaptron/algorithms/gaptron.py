@@ -15,6 +15,30 @@ Algorithm 1 with the settings of Theorems 1-6.   Feedback: full, bandit.   Cost:
 
 Where the printed table and theorems disagree with their proofs, the settings here follow the proofs: see
 the errata page.
+
+Labels that are not available in a round have z = -∞, and lines 1 and 2 are about the others. An answer worth a reward
+s, 0 < s < 1, counts as 1[y' = y] = s in line 4. The theorems are for neither.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("gaptron", classes=stream.classes, loss="hinge", seed=0)
+    >>> trace = learner.play(stream)
+    >>> round(trace.expected_mistakes)
+    555
+    >>> round(learner.bound(stream.X, stream.y, trace).value)
+    595
+
+To cite:
+
+    @inproceedings{vanderhoeven2020exploiting,
+      title     = {Exploiting the Surrogate Gap in Online Multiclass Classification},
+      author    = {van der Hoeven, Dirk},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2020}
+    }
 """
 
 import math
@@ -27,7 +51,7 @@ from gaptron.kernels.ball import moved, new_ball, scale
 from gaptron.kernels.losses import LN2, LOGISTIC, gap_map, paper_step, pull
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, mix_uniform, rival
+from gaptron.kernels.simplex import best, draw, exclude, mix_uniform, rival
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Variant, Vector
 
 CARD = Card(
@@ -38,6 +62,8 @@ CARD = Card(
     memory="dK",
     regret_full="O(K ‖U‖²)",
     regret_bandit="O(K D √T)",
+    among=True,
+    rewards=True,
     traits=frozenset({"floor"}),
     variants={
         "ball": Variant({"ball": 0.05}, (Feedback.FULL,)),
@@ -207,10 +233,11 @@ def decide(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScra
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     a = gap_map(s.loss, s.beta, rd.z, work.p, top)
     rd.note[GAP] = a
-    mix_uniform(rd.p, top, max(a, s.gamma))
+    mix_uniform(rd.p, rd.among, top, max(a, s.gamma))
     return draw(rd.p, top, u)
 
 
@@ -218,7 +245,7 @@ def learn(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScrat
     """Line 4. Nothing revealed, nothing learned."""
     if truth == UNKNOWN:
         return
-    step = -s.eta / rd.p[truth] if s.bandit else -s.eta
+    step = -s.eta * rd.answer[0].reward / rd.p[truth] if s.bandit else -s.eta
     c = state.ball[0].scale
     if s.loss == LOGISTIC:
         step /= LN2

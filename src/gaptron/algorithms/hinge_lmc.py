@@ -15,6 +15,24 @@ This is the practical form. The paper draws one rule, plays it, and guesses 1/p 
 back; here C chains are averaged, so that p is known. The paper's chains make as many steps as its theorem asks for;
 here they make J from where they were. So there is no guarantee. A history of `memory` wrong guesses is kept, and beyond
 it the oldest is forgotten.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True, limit=200)
+    >>> learner = Learner("hinge-lmc", classes=stream.classes, feedback="bandit", radius=10.0, horizon=200, seed=0)
+    >>> learner.play(stream).mistakes
+    180
+
+To cite:
+
+    @inproceedings{foster2018contextual,
+      title     = {Contextual Bandits with Surrogate Losses: Margin Bounds and Efficient Algorithms},
+      author    = {Foster, Dylan J. and Krishnamurthy, Akshay},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2018}
+    }
 """
 
 import math

@@ -13,6 +13,24 @@ posterior.   Feedback: full.   Cost: O(dK) a round with a diagonal matrix, O(K(d
       4   μ ← μ - A⁻¹ ((q - e_y) ⊗ x)
 
 The mean is over a fixed set of Gaussian points, so that q̄ is a function of x and the state alone.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("laplace", classes=stream.classes, nu=1.0, seed=0)
+    >>> learner.play(stream).mistakes
+    226
+
+To cite:
+
+    @inproceedings{foster2018logistic,
+      title     = {Logistic Regression: The Importance of Being Improper},
+      author    = {Foster, Dylan J. and Kale, Satyen and Luo, Haipeng and Mohri, Mehryar and Sridharan, Karthik},
+      booktitle = {Conference on Learning Theory},
+      year      = {2018}
+    }
 """
 
 import math

@@ -15,6 +15,24 @@ PNewtron of its experiments.   Feedback: bandit.   Cost: O(dK) a round (PNewtron
 The loss is -ln P(y)/α, and over the draw of y' the mean of G is its gradient (P - e_y) ⊗ x; κ keeps the second moment
 of G bounded. PNewtron keeps the diagonal of A, and for line 5 shortens -A⁻¹b to length D where it is longer, which is
 the exact minimiser only inside the ball.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("newtron", classes=stream.classes, feedback="bandit", radius=10.0, seed=0)
+    >>> learner.play(stream).mistakes
+    617
+
+To cite:
+
+    @inproceedings{hazan2011newtron,
+      title     = {Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction},
+      author    = {Hazan, Elad and Kale, Satyen},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2011}
+    }
 """
 
 import math

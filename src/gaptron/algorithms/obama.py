@@ -15,6 +15,24 @@ Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn after t r
 
 A history of `memory` right guesses is kept; beyond it the oldest is forgotten, and what is then played follows the
 posterior of the last ones only. With batch=b a step uses b of them and refuses nothing: quicker, and not the posterior.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True, limit=200)
+    >>> learner = Learner("obama", classes=stream.classes, feedback="bandit", radius=1.0, horizon=200, seed=0)
+    >>> learner.play(stream).mistakes
+    178
+
+To cite:
+
+    @inproceedings{foster2018logistic,
+      title     = {Logistic Regression: The Importance of Being Improper},
+      author    = {Foster, Dylan J. and Kale, Satyen and Luo, Haipeng and Mohri, Mehryar and Sridharan, Karthik},
+      booktitle = {Conference on Learning Theory},
+      year      = {2018}
+    }
 """
 
 import math

@@ -12,6 +12,26 @@ Newton Step, for softmax.   Feedback: full.   Cost: O(dK) a round with a diagona
 
 On the ball -ln q_y is α-exp-concave with α = exp(-√2 DX)/(K - 1), because Var_q(v) ≥ q_y/(1 - q_y)·(v_y - E_q v)² and
 z_k - z_y ≤ √2 DX. This is the exp(D) of the regret, and no proper learner is without it.
+
+Labels that are not available in a round have z = -∞: they are not played, and q and g are over the others.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("ons", classes=stream.classes, radius=10.0, seed=0)
+    >>> learner.play(stream).mistakes
+    177
+
+To cite:
+
+    @article{hazan2007logarithmic,
+      title     = {Logarithmic Regret Algorithms for Online Convex Optimization},
+      author    = {Hazan, Elad and Agarwal, Amit and Kale, Satyen},
+      journal   = {Machine Learning},
+      year      = {2007}
+    }
 """
 
 import math
@@ -27,7 +47,7 @@ from gaptron.kernels.losses import LN2
 from gaptron.kernels.newton import clear, descend, grow, into_ball
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, point, softmax
+from gaptron.kernels.simplex import best, draw, exclude, point, softmax
 from gaptron.types import Card, Comparator, Feedback, Growth, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
 PLAYS = ("top", "sample")
@@ -39,6 +59,7 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="O(exp(D) dK ln T) full",
     regret_bandit="",
+    among=True,
     words={"matrix": MATRICES, "play": PLAYS},
     grid={"beta": (0.01, 0.03, 0.1, 0.3, 1.0)},
     growth=Growth(joint="rows"),
@@ -182,6 +203,7 @@ def bound(problem: Problem, settings: Ons, comparator: Comparator) -> float:
 def decide(s: Ons, state: OnsState, x: Row, rd: Round, work: OnsScratch, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     if s.play:
         softmax(rd.z, top, rd.p)

@@ -11,6 +11,26 @@ Fink, Shalev-Shwartz, Singer & Ullman, "Online Multiclass Learning by Interclass
               worst           τ_ŷ = 1
               uniform         τ_r = 1/|E|
               proportional    τ_r ∝ z_r - z_y                     (all equal: uniform)
+
+Labels that are not available in a round have z = -∞: they are neither played nor in E.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("perceptron", classes=stream.classes, update="uniform", seed=0)
+    >>> learner.play(stream).mistakes
+    320
+
+To cite:
+
+    @article{crammer2003ultraconservative,
+      title     = {Ultraconservative Online Algorithms for Multiclass Problems},
+      author    = {Crammer, Koby and Singer, Yoram},
+      journal   = {Journal of Machine Learning Research},
+      year      = {2003}
+    }
 """
 
 import math
@@ -19,7 +39,7 @@ from typing import NamedTuple
 from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
-from gaptron.kernels.simplex import best, point
+from gaptron.kernels.simplex import best, exclude, point
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Nothing, Problem, Round, Row, Variant
 
 UPDATES = ("worst", "uniform", "proportional")
@@ -31,6 +51,7 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖² + ‖U‖√L_T)",
     regret_bandit="",
+    among=True,
     words={"update": UPDATES},
     variants={"uniform": Variant({"update": "uniform"}), "proportional": Variant({"update": "proportional"})},
 )
@@ -90,6 +111,7 @@ def bound(problem: Problem, settings: Perceptron, comparator: Comparator) -> flo
 def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothing, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     point(rd.p, top)
     return top

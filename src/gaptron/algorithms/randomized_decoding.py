@@ -1,7 +1,7 @@
 """Randomized decoding: follow the softmax's own doubt.
 
 Sakaue, Bao, Tsuchiya & Oki, "Online Structured Prediction with Fenchel-Young Losses and Improved Surrogate Regret for
-Online Multiclass Classification with Logistic Loss", COLT 2024 (full information), and Shibukawa, Sakaue, Tsuchiya &
+Online Multiclass Classification with Logistic Loss", COLT 2024 (full information), and Shibukawa, Tsuchiya, Sakaue &
 Yamanishi, "Bandit and Delayed Feedback in Online Structured Prediction", NeurIPS 2025 (bandit, the inverse-weighted
 algorithm with uniform exploration).   Feedback: full, bandit.   Cost: O(dK) a round.
 
@@ -14,6 +14,32 @@ algorithm with uniform exploration).   Feedback: full, bandit.   Cost: O(dK) a r
 
 Line 2 makes the chance of a mistake at most ln 2 times the base-2 logistic loss. The papers scale scores by ln 2; here
 they are those of the plain softmax, as in the other files.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("randomized-decoding", classes=stream.classes, seed=0)
+    >>> learner.play(stream).mistakes
+    921
+
+To cite:
+
+    @inproceedings{sakaue2024online,
+      title     = {Online Structured Prediction with Fenchel-Young Losses and Improved Surrogate Regret for Online
+                   Multiclass Classification with Logistic Loss},
+      author    = {Sakaue, Shinsaku and Bao, Han and Tsuchiya, Taira and Oki, Taihei},
+      booktitle = {Conference on Learning Theory},
+      year      = {2024}
+    }
+
+    @inproceedings{shibukawa2025bandit,
+      title     = {Bandit and Delayed Feedback in Online Structured Prediction},
+      author    = {Shibukawa, Yuki and Tsuchiya, Taira and Sakaue, Shinsaku and Yamanishi, Kenji},
+      booktitle = {Advances in Neural Information Processing Systems},
+      year      = {2025}
+    }
 """
 
 import math
@@ -31,7 +57,7 @@ from gaptron.kernels.simplex import best, draw, softmax
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 CARD = Card(
-    paper="Sakaue, Bao, Tsuchiya & Oki 2024; Shibukawa, Sakaue, Tsuchiya & Yamanishi 2025",
+    paper="Sakaue, Bao, Tsuchiya & Oki 2024; Shibukawa, Tsuchiya, Sakaue & Yamanishi 2025",
     feedback=(Feedback.FULL, Feedback.BANDIT),
     losses=(Loss.LOGISTIC,),
     time="O(dK)",

@@ -13,6 +13,26 @@ Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with the full matrix O(
                           is asked about: z_k = Σ θ_k x/(A + x²)
 
 A right answer changes nothing. The diagonal version is the one of the LIBOL and SOL libraries; it has no known bound.
+
+Labels that are not available in a round have z = -∞ and are not played.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("second-order-perceptron", classes=stream.classes, a=0.1, seed=0)
+    >>> learner.play(stream).mistakes
+    313
+
+To cite:
+
+    @article{cesabianchi2005second,
+      title     = {A Second-Order Perceptron Algorithm},
+      author    = {Cesa-Bianchi, Nicolò and Conconi, Alex and Gentile, Claudio},
+      journal   = {SIAM Journal on Computing},
+      year      = {2005}
+    }
 """
 
 import math
@@ -25,7 +45,7 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move, shrink, times_pair
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, scores, zeros
-from gaptron.kernels.simplex import best, point
+from gaptron.kernels.simplex import best, exclude, point
 from gaptron.kernels.variance import grow, scores_shared
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
@@ -37,6 +57,7 @@ CARD = Card(
     memory="dK; full matrix (dK)²",
     regret_full="full matrix: O(‖U‖ √(dK L_T ln T) + dK ln T)",
     regret_bandit="",
+    among=True,
     words={"matrix": MATRICES},
     grid={"a": (0.01, 0.1, 1.0, 10.0, 100.0)},
     traits=frozenset({"axes", "own row"}),
@@ -131,11 +152,11 @@ def bound(problem: Problem, settings: SecondOrderPerceptron, comparator: Compara
         rest = B * L + settings.a * U * U
         c = math.sqrt(S / (4 * rest + S)) if S > 0.0 else 0.0  # the minimum of c·(rest + S/4) + S/(4c)
         c = min(c, 1 / B) if B > 0.0 else c
-        found = (1 + c * B) * L + settings.a * c * U * U + (S * (1 + c) ** 2 / (4 * c) if c > 0.0 else 0.0)
-        if found >= most * (1 - 1e-12):
+        value = (1 + c * B) * L + settings.a * c * U * U + (S * (1 + c) ** 2 / (4 * c) if c > 0.0 else 0.0)
+        if value >= most * (1 - 1e-12):
             break
-        most = found
-    return found
+        most = value
+    return value
 
 
 def bound_kappa(
@@ -178,6 +199,7 @@ def decide(
         scores(state.W, x, rd.z)
     else:
         scores_shared(state.W, state.A, x, work.r, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     point(rd.p, top)
     return top

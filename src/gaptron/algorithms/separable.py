@@ -17,6 +17,27 @@ The kernel version runs the same lines in the space of k(x, x') = 1/(1 - ⟨x, x
 argmax separates with a margin are strongly separable. It keeps the rows it learned from, at most `support` of them:
 when there is no room, a new one takes the place of one drawn uniformly (as in the authors' own experiments; the
 theorem is for no limit).
+
+Example:
+
+    >>> import numpy as np
+    >>> from gaptron import Learner
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> learner = Learner("separable", n_classes=2, feedback="bandit", seed=0)
+    >>> learner.play(X, y).mistakes
+    28
+
+To cite:
+
+    @inproceedings{beygelzimer2019bandit,
+      title     = {Bandit Multiclass Linear Classification: Efficient Algorithms for the Separable Case},
+      author    = {Beygelzimer, Alina and Pál, Dávid and Szörényi, Balázs and Thiruvenkatachari, Devanathan and Wei,
+                   Chen-Yu and Zhang, Chicheng},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2019}
+    }
 """
 
 import math
@@ -225,7 +246,7 @@ def decide(s: Separable, state: SeparableState, x: Row, rd: Round, work: Separab
     if rd.z[top] >= 0.0:
         point(rd.p, top)
         return top
-    mix_uniform(rd.p, top, 1.0)
+    mix_uniform(rd.p, rd.among, top, 1.0)
     return draw(rd.p, top, u)
 
 

@@ -13,6 +13,27 @@ Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn; with the full matrix 
 
 Where ŷ was wrong m ≥ 0 and line 4 always learns. Where ŷ = y' was right too it is an update on the margin, allowed
 as long as the sum does not fall below zero.
+
+Labels that are not available in a round are neither ŷ nor ȳ, and γ is spread over the others; one label alone teaches
+nothing. An answer worth a reward s, 0 < s < 1, has s/p(y) for 1/p(y) in g and in hh'.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("soba", classes=stream.classes, feedback="bandit", gamma=0.1, seed=0)
+    >>> learner.play(stream).mistakes
+    1474
+
+To cite:
+
+    @inproceedings{beygelzimer2017efficient,
+      title     = {Efficient Online Bandit Multiclass Learning with Õ(√T) Regret},
+      author    = {Beygelzimer, Alina and Orabona, Francesco and Zhang, Chicheng},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2017}
+    }
 """
 
 import math
@@ -25,7 +46,7 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move, shrink, times_pair
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, zeros
-from gaptron.kernels.simplex import best, draw, mix_uniform, rival
+from gaptron.kernels.simplex import available, best, draw, exclude, mix_uniform, rival
 from gaptron.kernels.variance import ridge, spread_one
 from gaptron.types import (
     UNKNOWN,
@@ -51,6 +72,8 @@ CARD = Card(
     memory="2dK; full matrix (dK)²",
     regret_full="",
     regret_bandit="full matrix: O(‖U‖² + (K/κ) √(dT ln T)), all L_κ",
+    among=True,
+    rewards=True,
     words={"matrix": MATRICES},
     grid={"gamma": tuple(2.0**-i for i in (6, 5, 4, 3, 2)), "a": (0.1, 1.0, 10.0)},
     traits=frozenset({"axes", "floor"}),
@@ -163,17 +186,18 @@ def bound(problem: Problem, settings: Soba, comparator: Comparator) -> float:
 def decide(s: Soba, state: SobaState, x: Row, rd: Round, work: SobaScratch, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
-    mix_uniform(rd.p, top, s.gamma)
+    mix_uniform(rd.p, rd.among, top, s.gamma)
     return draw(rd.p, top, u)
 
 
 def learn(s: Soba, state: SobaState, x: Row, rd: Round, work: SobaScratch, label: int, truth: int) -> None:
     """Lines 3-4. Rival and probability are the sheet's; m is about the W and A that would move, as they are now."""
-    if truth == UNKNOWN:
+    if truth == UNKNOWN or available(rd.among) == 1:
         return
     W, S, other = state.W, state.S, rival(rd.z, truth)
-    weight = 1.0 / rd.p[truth]
+    weight = rd.answer[0].reward / rd.p[truth]
     lead = score_one(W, x, other) - score_one(W, x, truth)
     if s.matrix == FULL:
         r = times_pair(S, x, S.shape[0] // rd.z.shape[0], other, truth, work.r) * weight

@@ -13,6 +13,26 @@ Feedback: full.   Cost: O(dK) a round.
               adaptive        η_t = η/√(Σ_{s ≤ t} ‖g_s‖²)     η = √2 D
               adagrad         each weight its own: η/√(Σ_{s ≤ t} g_s² + 10⁻⁸X²)
           decaying and adaptive project onto ‖W‖ ≤ D
+
+Labels that are not available in a round have z = -∞: they are not played, and q and g are over the others.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("softmax", classes=stream.classes, step="adagrad", eta=0.5, seed=0)
+    >>> learner.play(stream).mistakes
+    169
+
+To cite:
+
+    @inproceedings{zinkevich2003online,
+      title     = {Online Convex Programming and Generalized Infinitesimal Gradient Ascent},
+      author    = {Zinkevich, Martin},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2003}
+    }
 """
 
 import math
@@ -27,7 +47,7 @@ from gaptron.kernels.likelihood import told
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, point, softmax
+from gaptron.kernels.simplex import best, draw, exclude, point, softmax
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 STEPS = ("fixed", "decaying", "adaptive", "adagrad")
@@ -40,6 +60,7 @@ CARD = Card(
     memory="dK",
     regret_full="O(D √L_T + D²) adaptive, O(D √T) decaying",
     regret_bandit="",
+    among=True,
     words={"step": STEPS, "play": PLAYS},
     grid={"eta": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)},
     variants={
@@ -159,6 +180,7 @@ def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScra
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     if s.play:
         softmax(rd.z, top, rd.p)

@@ -8,10 +8,12 @@ Algorithm 1, with γ_t = c·t^e and linear oracles.   Feedback: bandit.   Cost: 
       2   q(k) = 1/(K + γ_t (f_k* - f_k)) for k ≠ k*, the rest to k*           γ_t = c·t^e
           first-order: γ_t/(1 - f_k*) in place of γ_t, so that a label thought to be nearly sure is hardly left
       3   play a ~ q
-      4   one step of the oracle on (x, a, right or wrong), not weighted by 1/q:
-              squared     f = z clipped to [0, 1]     W_a ← W_a - η (f_a - b) x            b = 1 if right, else 0
+      4   one step of the oracle on (x, a, b), not weighted by 1/q, b what a was worth: 1 right, 0 wrong, or in between
+              squared     f = z clipped to [0, 1]     W_a ← W_a - η (f_a - b) x
               logistic    f_k = 1/(1 + exp(-z_k))     W_a ← W_a - η (f_a - b) x
-              softmax     f = softmax z               W_k ← W_k - η ∂/∂z_k[-ln f_a or -ln(1 - f_a)] x  for all k
+              softmax     f = softmax z               W_k ← W_k - η ∂/∂z_k[-b ln f_a - (1 - b) ln(1 - f_a)] x  for all k
+
+Labels that are not available in a round are left out of lines 1 and 2, where K then counts the others.
 
 Under realisability, P(y = k | x) = f_k(x) for some weights, the regret is of order √(KT·Reg), Reg the oracle's own
 regret. On data that are not so there is no bound on mistakes at all, however few it makes in practice: an oracle that
@@ -19,6 +21,24 @@ is sure and wrong hardly explores.
 
 The first-order weighting is after FastCB (Foster & Krishnamurthy, "Efficient First-Order Contextual Bandits", NeurIPS
 2021), which pairs it with the logistic oracle; written from memory of that paper, and no guarantee is claimed for it.
+
+Example:
+
+    >>> from gaptron import Learner
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("squarecb", classes=stream.classes, feedback="bandit", oracle="softmax", seed=0)
+    >>> learner.play(stream).mistakes
+    963
+
+To cite:
+
+    @inproceedings{foster2020beyond,
+      title     = {Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles},
+      author    = {Foster, Dylan J. and Rakhlin, Alexander},
+      booktitle = {International Conference on Machine Learning},
+      year      = {2020}
+    }
 """
 
 import math
@@ -31,8 +51,8 @@ from gaptron.kernels.jit import jit
 from gaptron.kernels.oracles import ADAGRAD, ORACLES, STEPS, fit, predict
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
+from gaptron.kernels.simplex import best, draw, exclude
+from gaptron.types import Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 WEIGHTINGS = ("gap", "first-order")
 CARD = Card(
@@ -43,6 +63,8 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="O(√(KT·Reg)) if realisable",
+    among=True,
+    rewards=True,
     words={"oracle": ORACLES, "steps": STEPS, "weighting": WEIGHTINGS},
     grid={"c": tuple(4.0**i for i in range(7))},
     variants={
@@ -149,11 +171,12 @@ def bound(problem: Problem, settings: SquareCB, comparator: Comparator) -> float
 
 
 @jit
-def inverse_gap(f: Vector, top: int, gamma: float, q: Vector) -> None:
-    """Line 2: no label gets less than 1/(K + γ), and the top no less than 1/K."""
-    K, rest = f.shape[0], 0.0
-    for k in range(K):
-        if k != top:
+def inverse_gap(f: Vector, among: Flags, K: int, top: int, gamma: float, q: Vector) -> None:
+    """Line 2 for the K available labels: none gets less than 1/(K + γ), and the top no less than 1/K."""
+    rest = 0.0
+    for k in range(f.shape[0]):
+        q[k] = 0.0
+        if k != top and among[k]:
             q[k] = 1.0 / (K + gamma * max(f[top] - f[k], 0.0))
             rest += q[k]
     q[top] = max(1.0 - rest, 1.0 / K)
@@ -162,12 +185,13 @@ def inverse_gap(f: Vector, top: int, gamma: float, q: Vector) -> None:
 def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBScratch, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
+    K = exclude(rd.z, rd.among)
     top = best(rd.z)
     predict(s.oracle, rd.z, top, work.f)
     gamma = s.c * (state.clock[0].decisions + 1.0) ** s.exponent
     if s.weighting == FIRST_ORDER:
         gamma /= max(1.0 - work.f[top], 1e-12)
-    inverse_gap(work.f, top, gamma, rd.p)
+    inverse_gap(work.f, rd.among, K, top, gamma, rd.p)
     return draw(rd.p, top, u)
 
 
@@ -178,7 +202,7 @@ def commit(s: SquareCB, state: SquareCBState, rd: Round, work: SquareCBScratch) 
 
 def learn(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBScratch, label: int, truth: int) -> None:
     """Line 4. Right or wrong, every answer teaches."""
-    fit(state.W, state.N, x, s.oracle, s.steps, s.step, work.f, label, truth, work.r)
+    fit(state.W, state.N, x, s.oracle, s.steps, s.step, work.f, label, rd.answer[0].reward, work.r)
 
 
 algorithm(SquareCB, decide, learn, commit)

@@ -33,7 +33,7 @@ def abstain(
     late: Annotated[
         bool, typer.Option("--late", help="Costs are told with the label, not before.", rich_help_panel=LEARN)
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="For the draws.", rich_help_panel=LEARN)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.", rich_help_panel=LEARN)] = 0,
     format_: Annotated[
         str, typer.Option("--format", help="csv, tsv, parquet or npz; else by extension.", rich_help_panel=DATA)
     ] = "",
@@ -45,12 +45,15 @@ def abstain(
         str, typer.Option(help="The costs' column, by name, or by number without the label.", rich_help_panel=DATA)
     ] = "",
     chunk: Annotated[
-        int | None, typer.Option(min=1, help="Read this many rounds at a time, never all.", rich_help_panel=DATA)
+        int | None,
+        typer.Option(min=1, help="Read so many rounds at a time instead of all at once.", rich_help_panel=DATA),
     ] = None,
     trace: Annotated[
         Path | None, typer.Option(help="Write every round to this file (.csv or .parquet).", rich_help_panel=SHOW)
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=SHOW)] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
+    ] = False,
 ) -> None:
     """Predict -1 or +1 from the advice of experts, or abstain at a cost; close with the loss and what theory promised.
 
@@ -80,11 +83,11 @@ def abstain(
     abstainer = Abstainer(len(table.experts), **options)
     scout = Abstainer(len(table.experts), **options)
     sums, whole = _run(abstainer, scout, table, not late, trace)
-    said = _account(abstainer, table, sums, whole, late)
+    account = _account(abstainer, table, sums, whole, late)
     if json_:
-        typer.echo(json.dumps(said, ensure_ascii=False))
+        typer.echo(json.dumps(account, ensure_ascii=False))
     else:
-        _summary(said)
+        _summary(account)
 
 
 # --- the file -----------------------------------------------------------------------------------------------
@@ -237,7 +240,7 @@ def _writer(path: Path | None) -> Iterator[Any]:
         raise SettingError(f"cannot write the trace: {problem}") from None
 
 
-# --- what is said -------------------------------------------------------------------------------------------
+# --- what is printed -------------------------------------------------------------------------------------------
 
 
 def _account(
@@ -246,7 +249,7 @@ def _account(
     """Everything the summary says, as one object."""
     losses: Vector = abstainer.expert_losses
     best = int(losses.argmin())
-    said: dict[str, Any] = {
+    account: dict[str, Any] = {
         "file": table.source.name,
         "notes": list(table.source.notes),
         "algorithm": abstainer.algorithm,
@@ -271,53 +274,59 @@ def _account(
     try:
         bound = abstainer.bound(trace)
     except NoBoundError as reason:
-        said["why_no_bound"] = str(reason)
+        account["why_no_bound"] = str(reason)
     else:
-        said["bound"] = {
+        account["bound"] = {
             "value": bound.value,
             "regret": bound.regret,
             "used": abstainer.expected_loss / bound.value if bound.value else None,
             "theorem": bound.theorem,
         }
-    return said
+    return account
 
 
-def _summary(said: dict[str, Any]) -> None:
-    T = said["rounds"]
+def _summary(account: dict[str, Any]) -> None:
+    T = account["rounds"]
 
     def line(name: str, number: float, remark: str = "", digits: int = 0) -> None:
         typer.echo(f"{name:<27}{number:>14,.{digits}f}  {number / T:>8.2%}  {remark}".rstrip())
 
-    typer.echo(f"{said['file']}: {T:,} rounds, {len(said['experts'])} experts")
-    for remark in said["notes"]:
+    typer.echo(f"{account['file']}: {T:,} rounds, {len(account['experts'])} experts")
+    for remark in account["notes"]:
         typer.echo(f"  {remark}")
-    least, most = said["cost"]
+    least, most = account["cost"]
     price = f"{most:g}" if least == most else f"{least:.4g} to {most:.4g}"
-    typer.echo(f"{said['algorithm']}, abstaining costs {price}")
-    if said["dear_rounds"]:
+    typer.echo(f"{account['algorithm']}, abstaining costs {price}")
+    if account["dear_rounds"]:
         coin = (
-            "told too late for the coin that is cheaper" if said["late"] else "a fair coin, which is cheaper, stood in"
+            "told too late for the coin that is cheaper"
+            if account["late"]
+            else "a fair coin, which is cheaper, stood in"
         )
-        typer.echo(f"  above ½ in {said['dear_rounds']:,} rounds: {coin}")
+        typer.echo(f"  above ½ in {account['dear_rounds']:,} rounds: {coin}")
     typer.echo()
-    line("mistakes", said["mistakes"], f"{said['mistakes'] / max(1, T - said['abstentions']):.2%} of the answers given")
-    line("abstentions", said["abstentions"])
-    line("loss", said["loss"], "mistakes and costs", 1)
-    line("expected loss", said["expected_loss"], "exact: free of the luck of the draws", 1)
-    line("loss of the best expert", min(said["expert_losses"].values()), said["best_expert"], 1)
-    line("regret", said["regret"], "expected loss above the best expert's", 1)
-    line("  proved by this run", said["certificate"], "certificate, against every expert", 1)
-    bound = said["bound"]
+    line(
+        "mistakes",
+        account["mistakes"],
+        f"{account['mistakes'] / max(1, T - account['abstentions']):.2%} of the answers given",
+    )
+    line("abstentions", account["abstentions"])
+    line("loss", account["loss"], "mistakes and costs", 1)
+    line("expected loss", account["expected_loss"], "exact: free of the luck of the draws", 1)
+    line("loss of the best expert", min(account["expert_losses"].values()), account["best_expert"], 1)
+    line("regret", account["regret"], "expected loss above the best expert's", 1)
+    line("  proved by this run", account["certificate"], "certificate, against every expert", 1)
+    bound = account["bound"]
     if bound is None:
-        typer.echo(f"bound: none; {said['why_no_bound']}")
+        typer.echo(f"bound: none; {account['why_no_bound']}")
     else:
         line("  proved by the theorem", bound["regret"], bound["theorem"], 1)
         line("bound on expected loss", bound["value"], f"{bound['used'] or 0.0:.1%} of it used", 1)
-    ranked = sorted(said["weights"].items(), key=lambda pair: -pair[1])
+    ranked = sorted(account["weights"].items(), key=lambda pair: -pair[1])
     heavy = [f"{name} {weight:.1%}" for name, weight in ranked[:SHOWN] if weight >= min(NOTABLE, ranked[0][1])]
     others = (
         f", others {1.0 - sum(weight for _, weight in ranked[: len(heavy)]):.1%}" if len(ranked) > len(heavy) else ""
     )
     typer.echo(f"weights: {', '.join(heavy)}{others}")
-    if said["rounds_per_second"]:
-        typer.echo(f"speed: {said['rounds_per_second']:,.0f} rounds/s")
+    if account["rounds_per_second"]:
+        typer.echo(f"speed: {account['rounds_per_second']:,.0f} rounds/s")

@@ -9,7 +9,7 @@ import typer
 
 from gaptron.cli import settings
 from gaptron.cli.table import show
-from gaptron.errors import SettingError, StreamError
+from gaptron.errors import InputError, SettingError, StreamError
 
 if TYPE_CHECKING:
     from gaptron import Learner
@@ -21,33 +21,47 @@ WAYS = {
     "replay": "from scratch, deciding for itself, on the rounds the log can answer",
 }
 DATA, LEARN, SHOW = "Reading the log", "Learning", "Output"
+SEARCHED = 10_000_000  # numbers in the log, times labels, up to which the best rule is looked for
 SHORT = 100  # rounds of a replay that are too few to recommend one
 
 
 def evaluate(
     log: Annotated[str, typer.Argument(help="A file of logged decisions, or - for standard input.")],
     algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="The learner to judge.", rich_help_panel=LEARN)],
-    way: Annotated[str, typer.Option(help="taught, frozen or replay.", rich_help_panel=LEARN)] = "taught",
+    way: Annotated[
+        str,
+        typer.Option(
+            help="How it learns from the log: taught (from every line), frozen (from the first part) or replay.",
+            rich_help_panel=LEARN,
+        ),
+    ] = "taught",
     split: Annotated[
         float, typer.Option(help="frozen: the share of the log, from its start, that teaches.", rich_help_panel=LEARN)
     ] = 0.5,
     loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
     norm: Annotated[
         float | None,
-        typer.Option(help="X, at least the norm of every row; by default measured.", rich_help_panel=LEARN),
+        typer.Option(help="Largest norm ‖x‖ of a row; by default measured.", rich_help_panel=LEARN),
     ] = None,
     radius: Annotated[
         float | None,
-        typer.Option(help="D, the largest norm of a comparator, for algorithms that need it.", rich_help_panel=LEARN),
+        typer.Option(
+            help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.", rich_help_panel=LEARN
+        ),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(help="T; by default the number of rounds it learns from.", rich_help_panel=LEARN)
+        int | None, typer.Option(help="Number of rounds; by default those it learns from.", rich_help_panel=LEARN)
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the algorithm.", rich_help_panel=LEARN),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Change a setting of the algorithm; may be repeated.",
+            rich_help_panel=LEARN,
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.", rich_help_panel=LEARN)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
     format_: Annotated[
         str, typer.Option("--format", help="jsonl, dsjson or obp; by default from the extension.", rich_help_panel=DATA)
     ] = "",
@@ -58,6 +72,14 @@ def evaluate(
         bool,
         typer.Option("--skip-damaged", help="Pass over lines that cannot be read; name them.", rich_help_panel=DATA),
     ] = False,
+    observed: Annotated[
+        bool,
+        typer.Option(
+            "--observed/--no-observed",
+            help="Say what the log's answers prove of every linear rule.",
+            rich_help_panel=SHOW,
+        ),
+    ] = True,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.", rich_help_panel=SHOW)] = 0.95,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
@@ -91,7 +113,7 @@ def evaluate(
         **settings.read(set_ or []),
     )
     verdict = _verdict(learner, logged, way, first, level, seed)
-    report = _report(learner, logged, way, verdict, replayed, damage)
+    report = _report(learner, logged, way, verdict, replayed, damage) | _observed(logged, observed)
     if json_:
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
@@ -171,6 +193,20 @@ def _report(
     }
 
 
+def _observed(log: "Log", asked: bool) -> dict[str, Any]:
+    """What the log's own answers prove; the best rule is looked for where that takes seconds."""
+    from gaptron.experiments import account  # noqa: PLC0415
+    from gaptron.logged import observe  # noqa: PLC0415
+
+    if not asked:
+        return {"observed": None, "why_not_observed": None}
+    small = log.n_classes * max(getattr(log.X, "nnz", log.X.size), log.n_features) <= SEARCHED
+    try:
+        return {"observed": account.observed(observe(log, search=small)), "why_not_observed": None}
+    except InputError as problem:
+        return {"observed": None, "why_not_observed": str(problem)}
+
+
 def _summary(report: dict[str, Any]) -> None:
     T, way = report["judged"], report["way"]
     typer.echo(
@@ -197,6 +233,11 @@ def _summary(report: dict[str, Any]) -> None:
             f"worth {report['effective']:,.0f} rounds of its own"
         )
         _suggest_replay(report["replay_would_use"])
+    if report["why_not_observed"]:
+        typer.echo(f"observed in the log: nothing; {report['why_not_observed']}")
+    elif report["observed"]:
+        typer.echo(f"observed in the log: {report['observed']['sentence']}")
+        typer.echo("  if each label that was confirmed was the only right one; of log loss, not of mistakes")
     typer.echo(settings.line(report["settings"]))
     for warning in report["warnings"]:
         typer.echo(f"warning: {warning}")

@@ -13,14 +13,25 @@ from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
     from gaptron import Learner
-    from gaptron.experiments.run import Run
+    from gaptron.experiments.run import Piece, Run
     from gaptron.streams import Chunks, Stream
     from gaptron.trace import Trace
 
-Piece = tuple[Any, Any]
 DELTA = 0.05
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
-FIXED = ("algorithm", "feedback", "loss", "norm", "radius", "horizon", "set_", "seed", "classes", "features")
+FIXED = (
+    "algorithm",
+    "feedback",
+    "loss",
+    "norm",
+    "radius",
+    "horizon",
+    "set_",
+    "seed",
+    "observed",
+    "classes",
+    "features",
+)
 
 
 def play(
@@ -42,7 +53,7 @@ def play(
     radius: Annotated[
         float | None,
         typer.Option(
-            help="Largest norm ‖U‖ of a rule to compare with; some need it for bandit feedback.", rich_help_panel=LEARN
+            help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.", rich_help_panel=LEARN
         ),
     ] = None,
     horizon: Annotated[
@@ -58,6 +69,14 @@ def play(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
+    observed: Annotated[
+        bool,
+        typer.Option(
+            "--observed/--no-observed",
+            help="Bandit feedback: keep what the answers prove of every linear rule.",
+            rich_help_panel=LEARN,
+        ),
+    ] = True,
     load: Annotated[
         str, typer.Option(metavar="MODEL", help="Continue with the learner in this file.", rich_help_panel=LEARN)
     ] = "",
@@ -71,6 +90,22 @@ def play(
         ),
     ] = "",
     label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
+    reward: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column that says what the right label is worth, from 0 to 1; bandit feedback.",
+            rich_help_panel=DATA,
+        ),
+    ] = "",
+    available: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column that says which labels are available, separated by |, as in mail|chat.",
+            rich_help_panel=DATA,
+        ),
+    ] = "",
     classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
     features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
     index_base: Annotated[
@@ -141,7 +176,9 @@ def play(
     source: Any = open_stream(
         stream,
         format=format_ or None,
-        label=int(label) if label.isdigit() else label or None,
+        label=_column(label),
+        reward=_column(reward),
+        available=_column(available),
         classes=read_classes(classes) if model is None else model.classes,
         n_features=features if model is None else model.problem.n_features - constant or None,
         chunk=chunk,
@@ -171,6 +208,7 @@ def play(
         radius=radius,
         horizon=horizon or source.n_rounds,
         seed=seed,
+        observe=observed,
         **settings.read(set_ or []),
     )
     if learner.settings is None:
@@ -182,7 +220,8 @@ def play(
         if source.index_base is not None:
             learner.reading["index_base"] = source.index_base
         learner.save(save)
-    summary = _account(learner, source, done, no_bound)
+    rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
+    summary = _account(learner, source, done, no_bound, rewarded)
     if json_:
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
@@ -245,6 +284,11 @@ class _Doublings:
         self.recent = type(self.recent)()
 
 
+def _column(given: str) -> str | int | None:
+    """A column by its name or its number; None if none is given."""
+    return int(given) if given.isdigit() else given or None
+
+
 def _index_base(given: str, model: "Learner | None") -> str | int:
     """What features count from: as given, else as the model's own files did."""
     kept = None if model is None else model.reading.get("index_base")
@@ -262,26 +306,37 @@ def _refuse_beside_load(context: typer.Context) -> None:
             raise SettingError(f"--load goes on with a learner as it is: leave out {parameter.opts[0]}")
 
 
-def _pieces(source: "Stream | Chunks", table: bool) -> Iterator[Piece]:
+def _pieces(source: "Stream | Chunks", table: bool) -> "Iterator[Piece]":
     """The stream as it comes, cut at 1, 2, 4, ... rounds when every doubling gets a line."""
+    from gaptron.experiments.run import Piece  # noqa: PLC0415
     from gaptron.streams import Stream  # noqa: PLC0415
 
+    def piece(part: Stream) -> Piece:
+        return Piece(part.checked, part.y, part.among, part.worth)
+
     done, mark = 0, 1
-    if isinstance(source, Stream) and not table:
-        yield source.checked, source.y
-        return
-    for X, y in [(source.X, source.y)] if isinstance(source, Stream) else source:
-        start = 0
-        while table and start < len(y) and mark - done < len(y) - start:
+    for part in [source] if isinstance(source, Stream) else source.parts():
+        start, rounds = 0, part.n_rounds
+        while table and start < rounds and mark - done < rounds - start:
             stop = start + mark - done
-            yield X[start:stop], y[start:stop]
+            yield piece(part.part(slice(start, stop)))
             done, start, mark = mark, stop, 2 * mark
-        if start < len(y):
-            yield X[start:], y[start:]
-            done += len(y) - start
+        if start < rounds:
+            yield piece(part.part(slice(start, None)) if start else part)
+            done += rounds - start
 
 
-def _account(learner: "Learner", source: "Stream | Chunks", done: "Run", no_bound: bool) -> dict[str, Any]:
+def _best_reward(source: "Stream | Chunks") -> float | None:
+    """What the best labels would have earned, where the stream knows them."""
+    worth = getattr(source, "worth", None)
+    if worth is None or worth.shape[1] == 1:
+        return None
+    return float(worth[range(len(worth)), source.y].sum())  # type: ignore[union-attr]
+
+
+def _account(
+    learner: "Learner", source: "Stream | Chunks", done: "Run", no_bound: bool, rewarded: bool
+) -> dict[str, Any]:
     """Everything the summary shows, as one object."""
     from gaptron.experiments import account  # noqa: PLC0415
     from gaptron.experiments.run import labels  # noqa: PLC0415
@@ -297,6 +352,7 @@ def _account(learner: "Learner", source: "Stream | Chunks", done: "Run", no_boun
         reason = "the best comparator needs the whole stream in memory: leave out --chunk"
     else:
         bound, reason = account.bound(learner, source.X, labels(learner, source.y), trace)
+    said, unsaid = account.observed_by(learner)
     if trace is not None and problem.feedback is Feedback.FULL:
         sure = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
     return {
@@ -316,9 +372,13 @@ def _account(learner: "Learner", source: "Stream | Chunks", done: "Run", no_boun
         "mistakes": tally.mistakes,
         "expected_mistakes": tally.expected_mistakes,
         "top_mistakes": tally.top_mistakes,
+        "reward": tally.reward if rewarded else None,
+        "best_reward": _best_reward(source),
         "rounds_per_second": tally.rounds / seconds if seconds else None,
         "sure_below": sure,
         "certificate": account.certificate(learner, trace, notes),
+        "observed": said,
+        "why_not_observed": unsaid,
         "advice": None if learner.advice is None else learner.advice._asdict(),
         "bound": bound,
         "why_no_bound": reason,
@@ -342,6 +402,9 @@ def _show(summary: dict[str, Any]) -> None:
         remark = f"with probability {1 - summary['sure_below']['delta']:.0%}, at every round, whatever the data did"
         line("mistakes stay below", summary["sure_below"]["mistakes"], remark, 1)
     line("mistakes of the top label", summary["top_mistakes"])
+    if summary["reward"] is not None:
+        best = summary["best_reward"]
+        line("reward earned", summary["reward"], "" if not best else f"{summary['reward'] / best:.1%} of the best", 1)
     bound = summary["bound"]
     if bound is None:
         typer.echo(f"bound: none; {summary['why_no_bound']}")
@@ -361,6 +424,12 @@ def _show(summary: dict[str, Any]) -> None:
         if "solved" in certificate:
             text += ", {solved:.2%} solved for λ"
         typer.echo(text.format(**certificate))
+    said = summary["observed"]
+    if summary["why_not_observed"]:
+        typer.echo(f"observed: nothing; {summary['why_not_observed']}")
+    if said is not None:
+        typer.echo(f"observed: {said['sentence']}")
+        typer.echo("  if each label that was confirmed was the only right one; of log loss, not of mistakes")
     advice = summary["advice"]
     if advice is not None:
         if full:

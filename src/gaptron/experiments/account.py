@@ -1,4 +1,4 @@
-"""Settings, certificate and bound of a run as plain values, the same wherever they are shown."""
+"""Settings, certificate, bound and what was observed of a run as plain values, the same wherever they are shown."""
 
 import math
 from collections.abc import Mapping
@@ -8,8 +8,10 @@ from gaptron.algorithms import load
 from gaptron.errors import NoBoundError
 from gaptron.learner import Learner
 from gaptron.trace import Trace
+from gaptron.types import Observed
 
 Account = dict[str, Any]
+RADIUS = 20.0  # of the rules, ‖U‖X, that is spoken of where what was observed is shown
 
 
 def settings(learner: Learner) -> Account:
@@ -47,6 +49,29 @@ def certificate(learner: Learner, trace: Trace | None, notes: Mapping[str, float
         if "solved" in notes:
             account["solved"] = notes["solved"]
     return account
+
+
+def observed(said: Observed | None) -> Account | None:
+    """What the answers proved of every linear rule; None if that was not kept."""
+    if said is None:
+        return None
+    return {
+        **said._asdict(),
+        "softmax": [proof._asdict() for proof in said.softmax],
+        "one_vs_all": [proof._asdict() for proof in said.one_vs_all],
+        "radius": RADIUS,
+        "cost": said.cost(RADIUS / said.norm) if said.norm > 0.0 else None,
+        "least_loss": said.least_loss(RADIUS),
+        "sentence": said.sentence(RADIUS),
+    }
+
+
+def observed_by(learner: Learner) -> tuple[Account | None, str | None]:
+    """What the answers of this learner proved; or None, and why where there is a reason."""
+    try:
+        return observed(learner.observed), None
+    except NoBoundError as reason:
+        return None, str(reason)
 
 
 def bound(learner: Learner, X: Any, y: Any, trace: Trace) -> tuple[Account | None, str | None]:

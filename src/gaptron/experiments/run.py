@@ -14,18 +14,35 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.experiments import account
 from gaptron.experiments.stream_cache import Arrays, CachedStream, rows
 from gaptron.experiments.task import OK, Result, Task, processor, version
+from gaptron.kernels import observed
 from gaptron.learner import Learner
-from gaptron.streams.rows import Rows
 from gaptron.trace import Tally, Trace
-from gaptron.types import Integers
+from gaptron.types import Feedback, Integers, Matrix, Observed, Sparse
 from gaptron.validation import CheckedRows, as_rows
 
 PIECE = 1 << 25  # bytes at most of a stream that are copied at a time
+
+
+class Piece(NamedTuple):
+    """Some rounds of a stream."""
+
+    X: Any
+    y: Integers  # codes
+    among: NDArray[np.bool_] | None = None  # the last two as in a `Stream`
+    worth: Matrix | None = None
+
+    def part(self, X: Any, rounds: slice | Integers) -> "Piece":
+        """Some of its rounds, whose rows are X."""
+        among, worth = self.among, self.worth
+        return Piece(
+            X, self.y[rounds], None if among is None else among[rounds], None if worth is None else worth[rounds]
+        )
 
 
 class Run(NamedTuple):
@@ -39,7 +56,7 @@ class Run(NamedTuple):
 
 def run(
     learner: Learner,
-    pieces: Iterable[tuple[Any, Integers]],
+    pieces: Iterable[Piece],
     *,
     keep: bool = True,
     notes: bool = True,
@@ -58,13 +75,14 @@ def run(
     """
     tally, whole, seconds = Tally(), None, 0.0
     sums: Counter[str] = Counter()
-    for X, codes in pieces:
+    for piece in pieces:
         if not tally.rounds:
-            head = X.first(1) if isinstance(X, CheckedRows) else X[:1]
-            copy.copy(learner).play(head, labels(learner, codes[:1]))  # compiles what is not compiled yet
-        y = labels(learner, codes)
+            row = piece.X.first(1) if isinstance(piece.X, CheckedRows) else piece.X[:1]
+            head = piece.part(row, slice(1))  # which compiles what is not compiled yet
+            copy.copy(learner).play(head.X, labels(learner, head.y), among=head.among, reward=head.worth)
+        y = labels(learner, piece.y)
         clock = time.perf_counter()
-        part = learner.play(X, y, progress=progress)
+        part = learner.play(piece.X, y, among=piece.among, reward=piece.worth, progress=progress)
         seconds += time.perf_counter() - clock
         tally.add(part)
         sums.update(dict(zip(part.note_names, part.notes.sum(axis=0).tolist(), strict=True)))
@@ -100,13 +118,16 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     X, y = rows(arrays, cached.n_features), arrays["y"]
     order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
     learner = _learner(task, cached)
-    _, trace, notes, seconds = run(learner, _pieces(X, y, order, cached.norm), notes=task.bound)
+    beside = (arrays.get("among"), arrays.get("worth"))
+    _, trace, notes, seconds = run(learner, _pieces(Piece(X, y, *beside), order, cached.norm), notes=task.bound)
     assert trace is not None  # a stream has rounds
     bound: account.Account | None = None
     reason: str | None = "not looked for in this run"
     if task.bound:
         # On the stream in its own order, which needs no copy: a sum over rounds has no order, the trace is put back.
         bound, reason = account.bound(learner, X, y, trace if order is None else trace.in_order(np.argsort(order)))
+    plain = task.bound and _bandit(task) and beside == (None, None)
+    heard = _heard(_pieces(Piece(X, y), order, cached.norm), cached, trace) if plain else None
     curve = trace.curve
     return Result(
         key=task.key(cached.data),
@@ -128,6 +149,7 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
         },
         used=account.settings(learner),
         certificate=account.certificate(learner, trace, notes),
+        observed=account.observed(heard),
         bound=bound,
         bound_reason=reason,
         seconds=seconds,
@@ -144,18 +166,38 @@ def _learner(task: Task, cached: CachedStream) -> Learner:
         feedback=task.feedback,
         loss=task.loss,
         seed=task.seed,
+        observe=False,  # it would be in the time of a round; `_heard` looks at the answers afterwards
         **{**known, **task.settings},
     )
 
 
-def _pieces(X: Rows, y: Integers, order: Integers | None, longest: float) -> Iterator[tuple[CheckedRows, Integers]]:
+def _bandit(task: Task) -> bool:
+    return task.feedback == Feedback.BANDIT.word
+
+
+def _heard(pieces: Iterable[Piece], cached: CachedStream, trace: Trace) -> Observed:
+    """What the answers of a bandit run prove of every linear rule, as a learner that observes would say it."""
+    K, start, right = cached.n_classes, 0, np.equal(trace.codes, trace.truth).astype(np.float64)
+    seen: observed.Watch | None = None
+    for piece in pieces:
+        if seen is None:
+            seen = observed.new_watch(K, cached.n_features, isinstance(piece.X.rows, Sparse))
+        part = slice(start, start + len(piece.y))
+        observed.hear_all(seen, piece.X.rows, trace.codes[part], right[part], np.ones(K, dtype=np.bool_), np.zeros(K))
+        start = part.stop
+    assert seen is not None  # a stream has rounds
+    return observed.proved(seen, 0)
+
+
+def _pieces(whole: Piece, order: Integers | None, longest: float) -> Iterator[Piece]:
     """The stream in its own order or in the given one, a piece at a time: no process holds a copy of all of it.
 
     It was checked when it was prepared.
     """
+    X, y = whole.X, whole.y
     size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     step = max(1, PIECE * len(y) // max(1, size))
     for start in range(0, len(y), step):
         part = slice(start, start + step) if order is None else order[start : start + step]
         piece, width = as_rows(X[part])
-        yield CheckedRows(piece, width, longest), y[part]
+        yield whole.part(CheckedRows(piece, width, longest), part)

@@ -17,7 +17,7 @@ from gaptron.streams.rows import Rows, csr
 from gaptron.types import Size
 
 Arrays = Mapping[str, NDArray[Any]]
-"""y, and X or the parts of its CSR form: values, indices, ends."""
+"""y, X or the parts of its CSR form: values, indices, ends; and, where the stream has them, among and worth."""
 
 
 class CachedStream(NamedTuple):
@@ -96,6 +96,6 @@ def rows(arrays: Arrays, n_features: int) -> Rows:
 
 def _parts(stream: Stream) -> Arrays:
     X = stream.X
-    if sparse.issparse(X):
-        return {"values": X.data, "indices": X.indices, "ends": X.indptr, "y": stream.y}
-    return {"X": X, "y": stream.y}
+    rows = {"values": X.data, "indices": X.indices, "ends": X.indptr} if sparse.issparse(X) else {"X": X}
+    beside = {"among": stream.among, "worth": stream.worth}
+    return {**rows, "y": stream.y, **{name: array for name, array in beside.items() if array is not None}}

@@ -27,7 +27,7 @@ NO_PART = (
     "report/**/*.py",
     *(
         f"experiments/{name}.py"
-        for name in "command compare engines export grouping plan plan_file ranks store summary".split()
+        for name in "command compare engines export grouping late plan plan_file ranks store summary".split()
     ),
 )
 LIBRARIES = ("numba", "numpy", "scipy")  # another version may draw or add up otherwise
@@ -107,6 +107,7 @@ class Result:
     curve: dict[str, list[float]] | None = None  # rounds, mistakes, expected: sums up to log-spaced rounds
     used: dict[str, Any] = field(default_factory=dict)  # every setting in use, in the words users type
     certificate: dict[str, Any] | None = None  # the bound the run carried with it
+    observed: dict[str, Any] | None = None  # bandit: what the answers proved of every linear rule
     bound: dict[str, Any] | None = None  # the bound for the best comparator in hindsight
     bound_reason: str | None = None  # why there is no bound
     seconds: float | None = None  # of play alone: reading, preparing and compiling stay outside the clock
@@ -160,7 +161,7 @@ KINDS: dict[str, tuple[type, ...]] = {  # what JSON gives for each field
     **dict.fromkeys(("command", "role", "tuned", "data", "bound_reason"), _TEXT),
     **dict.fromkeys(("seed", "rounds", "n_classes", "n_features", "mistakes", "top_mistakes"), (int,)),
     **dict.fromkeys(("expected_mistakes", "seconds"), _NUMBER),
-    **dict.fromkeys(("settings", "used", "curve", "certificate", "bound", "error"), (dict,)),
+    **dict.fromkeys(("settings", "used", "curve", "certificate", "observed", "bound", "error"), (dict,)),
     "prepared": (list,),
 }
 

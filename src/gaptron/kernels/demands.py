@@ -5,33 +5,36 @@ Filled in here for the logistic loss ℓ = -log₂ p̃_y; `simplex.least_explora
 
     full      b_y = 1 - (ℓ^y - (1 + 2τ)κ‖p̃ - e_y‖²)/r                    c_y = 0
     bandit    b_y = 1 - ℓ^y + κ(‖p̃‖² - 2p̃_y + 1/K + 2τ‖p̃ - e_y‖²)       c_y = κ(1 - 1/K)
+
+K counts the labels that are available, those whose score is not -∞; the others get b = -∞ and c = 0, and so no q.
 """
 
 import math
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.jit import lean
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.simplex import softmax
 from gaptron.types import Vector
 
 
-@jit
+@lean
 def logistic(
     z: Vector, p: Vector, top: int, h: float, bandit: bool, risk: float, delay: int, b: Vector, c: Vector
 ) -> None:
     """b and c of every label. Writes p̃ = softmax z into p; top is the label of the largest score."""
     rest = softmax(z, top, p)
-    K, square = z.shape[0], 0.0
-    for y in range(K):
+    K, square = 0, 0.0
+    for y in range(z.shape[0]):
+        K += z[y] > -math.inf
         square += p[y] * p[y]
     over = math.log1p(rest / p[top])  # ln Σ exp z - z_y*
     kappa = h / (LN2 * LN2)
-    for y in range(K):
+    for y in range(z.shape[0]):
         loss = (over + (z[top] - z[y])) / LN2
         own = (1.0 - p[y]) * (1.0 - p[y]) + (square - p[y] * p[y])  # ‖p̃ - e_y‖²
         if bandit:
             b[y] = 1.0 - loss + kappa * (square - 2.0 * p[y] + 1.0 / K + 2.0 * delay * own)
-            c[y] = kappa * (1.0 - 1.0 / K)
+            c[y] = kappa * (1.0 - 1.0 / K) if z[y] > -math.inf else 0.0
         else:
             b[y] = 1.0 - (loss - (1.0 + 2.0 * delay) * kappa * own) / risk
             c[y] = 0.0

@@ -64,6 +64,22 @@ def jit_reordered(function: F) -> F:
     return compiled
 
 
+def lean(function: F) -> F:
+    """Compile a function that makes no array and returns none.
+
+    It need not count who holds the arrays it is given: with wide tuples of them that took longer than the rest of a
+    round (measured on Advised Gaptron, d = 17, K = 10: 2.4 and 2.7 µs a round with, 1.3 without).
+    """
+    compiled: F = numba.njit(cache=True, _nrt=False, **FLAGS)(function)
+    return compiled
+
+
+def lean_reordered(function: F) -> F:
+    """The same, where sums may be taken in any order."""
+    compiled: F = numba.njit(cache=True, _nrt=False, **FLAGS, **REORDER)(function)
+    return compiled
+
+
 def by_type(choose: Callable[..., F], like: F, **flags: Any) -> F:
     """A verb whose body is chosen by the types of its arguments, compiled or not.
 

@@ -1,19 +1,24 @@
 """Verbs on the inverse P = A⁻¹ of a full matrix that grows by one row a round, A ← A + h·zzᵀ.
 
 Nothing is inverted: with v = Pz and r = ⟨z, v⟩ the new inverse is P - vvᵀ·h/(1 + h·r) (Sherman and Morrison), O(n²).
+Long rows wear P out: along a row z it falls to 1/(h‖z‖²), and below the last digit of what it was only rounding is
+left, of either sign. Then v is rounding too, and is taken for 0 (`sure`): learning from it would make P anything.
 Two kinds are in use. One matrix for all labels has n = dK and z = (e_a - e_b) ⊗ x: label k's feature i is number
 k·d + i. One matrix a label has n = d and z = x, and the K matrices lie below each other in one K·d × d array.
 """
 
+import math
 from typing import Any
 
 from gaptron.errors import SettingError
 from gaptron.kernels.jit import REORDER, by_rows, jit
+from gaptron.kernels.rows import sqnorm
 from gaptron.types import Matrix, Vector
 
 MATRICES = ("diagonal", "full")
 FULL = MATRICES.index("full")
 LARGEST = 2**31  # bytes
+WORN = 1e-8  # the least cosine between z and Pz that is more than rounding
 
 
 def matrix_kind(word: str) -> int:
@@ -34,6 +39,22 @@ def check_room(rows: int, columns: int) -> None:
         )
 
 
+@jit
+def sure(z2: float, v: Vector, r: float) -> float:
+    """r = ⟨z, Pz⟩, z2 = ‖z‖², v = Pz, if they are more than rounding; else v = 0 and 0.
+
+    For P of condition κ the cosine between z and Pz is at least 2√κ/(κ + 1): below 1e-8 P has no digits left.
+    """
+    v2 = 0.0
+    for i in range(v.shape[0]):
+        v2 += v[i] * v[i]
+    if r > WORN * math.sqrt(z2) * math.sqrt(v2):
+        return r
+    for i in range(v.shape[0]):
+        v[i] = 0.0
+    return 0.0
+
+
 def _times_pair_dense(P: Matrix, x: Any, d: int, a: int, b: int, v: Vector) -> float:
     for i in range(v.shape[0]):
         s = 0.0
@@ -43,7 +64,7 @@ def _times_pair_dense(P: Matrix, x: Any, d: int, a: int, b: int, v: Vector) -> f
     r = 0.0
     for j in range(d):
         r += (v[a * d + j] - v[b * d + j]) * x[j]
-    return max(r, 0.0)
+    return sure(2.0 * sqnorm(x), v, r)
 
 
 def _times_pair_sparse(P: Matrix, x: Any, d: int, a: int, b: int, v: Vector) -> float:
@@ -56,7 +77,7 @@ def _times_pair_sparse(P: Matrix, x: Any, d: int, a: int, b: int, v: Vector) -> 
     r = 0.0
     for j in range(x.indices.shape[0]):
         r += (v[a * d + x.indices[j]] - v[b * d + x.indices[j]]) * x.values[j]
-    return max(r, 0.0)
+    return sure(2.0 * sqnorm(x), v, r)
 
 
 times_pair = by_rows(_times_pair_dense, _times_pair_sparse, **REORDER)
@@ -72,7 +93,7 @@ def _times_one_dense(P: Matrix, x: Any, k: int, v: Vector) -> float:
             s += P[k * d + i, j] * x[j]
         v[i] = s
         r += s * x[i]
-    return max(r, 0.0)
+    return sure(sqnorm(x), v, r)
 
 
 def _times_one_sparse(P: Matrix, x: Any, k: int, v: Vector) -> float:
@@ -86,7 +107,7 @@ def _times_one_sparse(P: Matrix, x: Any, k: int, v: Vector) -> float:
     r = 0.0
     for j in range(x.indices.shape[0]):
         r += v[x.indices[j]] * x.values[j]
-    return max(r, 0.0)
+    return sure(sqnorm(x), v, r)
 
 
 times_one = by_rows(_times_one_dense, _times_one_sparse, **REORDER)

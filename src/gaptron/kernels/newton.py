@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gaptron.kernels.jit import REORDER, by_rows, jit, jit_reordered
-from gaptron.kernels.linalg import shrink
+from gaptron.kernels.linalg import shrink, sure
 from gaptron.types import Matrix, Vector
 
 TOLERANCE = 1e-13
@@ -129,7 +129,7 @@ def grow(P: Matrix, g: Vector, weight: float, v: Vector) -> float:
     """
     times(P, g, v)
     if weight > 0.0:
-        rise = 1.0 + weight * max(dot(g, v), 0.0)
+        rise = 1.0 + weight * sure(dot(g, g), v, dot(g, v))
         share = weight / rise
         shrink(P, v, share)
         left = 1.0 / (rise * math.sqrt(share))  # shrink left v·√share

@@ -1,6 +1,7 @@
 """Online regressions that learn f_k(x) ≈ P(y = k | x) from yes/no answers alone, without importance weights.
 
-With z the scores, a the label played and b = 1 if it was right, else 0:
+With z the scores, a the label played and b = 1 if it was right, else 0; or b in between, what the label was worth, and
+then f_k(x) ≈ E[b | x, k] and the losses below are mixed with the weights b and 1 - b:
 
     squared     f_k = z_k clipped to [0, 1]        ½(f_a - b)²                              row a:  f_a - b
     logistic    f_k = 1/(1 + exp(-z_k))            -ln f_a if b, else -ln(1 - f_a)          row a:  f_a - b
@@ -16,11 +17,11 @@ import math
 from typing import Any
 
 from gaptron.kernels.adagrad import descend
-from gaptron.kernels.jit import by_rows, jit
-from gaptron.kernels.likelihood import answered
+from gaptron.kernels.jit import by_rows, lean
+from gaptron.kernels.likelihood import rewarded
 from gaptron.kernels.rows import add, add_one
 from gaptron.kernels.simplex import softmax
-from gaptron.types import UNKNOWN, Matrix, Vector
+from gaptron.types import Matrix, Vector
 
 ORACLES = ("squared", "logistic", "softmax")
 SQUARED, LOGISTIC_ONE, SOFTMAX = 0, 1, 2
@@ -29,7 +30,7 @@ CONSTANT, ADAGRAD = 0, 1
 FLOOR = 1e-8  # AdaGrad's, under the root
 
 
-@jit
+@lean
 def sigmoid(z: float) -> float:
     """1/(1 + exp(-z)), without overflow."""
     if z >= 0.0:
@@ -38,7 +39,7 @@ def sigmoid(z: float) -> float:
     return e / (1.0 + e)
 
 
-@jit
+@lean
 def predict(oracle: int, z: Vector, top: int, f: Vector) -> None:
     """Scores to probabilities f; top is the label of the largest score, and of the largest f."""
     if oracle == SOFTMAX:
@@ -49,12 +50,12 @@ def predict(oracle: int, z: Vector, top: int, f: Vector) -> None:
 
 
 def _fit(
-    W: Matrix, N: Matrix, x: Any, oracle: int, steps: int, step: float, f: Vector, label: int, truth: int, r: Vector
+    W: Matrix, N: Matrix, x: Any, oracle: int, steps: int, step: float, f: Vector, label: int, reward: float, r: Vector
 ) -> None:
     if oracle == SOFTMAX:
-        answered(f, label, truth, r)
+        rewarded(f, label, reward, r)
     else:
-        v = f[label] if truth == UNKNOWN else f[label] - 1.0
+        v = f[label] - reward
         if steps == CONSTANT:
             add_one(W, x, label, -step * v)
             return
@@ -72,5 +73,6 @@ def _fit(
 fit = by_rows(_fit, _fit)
 fit.__doc__ = """One step on what the answer to `label` showed, from the probabilities f it was played with.
 
-truth is the label if it was right, else UNKNOWN. N: AdaGrad's sums, in the layout of W; r: work.
+reward is what the label was worth: 1 if it was right, 0 if not, or in between. N: AdaGrad's sums, in the layout of W;
+r: work.
 """

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gaptron.kernels.jit import by_type, class_name, jit
+from gaptron.kernels.observed import watch
 from gaptron.kernels.rows import row
 from gaptron.kernels.simplex import best
 from gaptron.types import UNKNOWN, Feedback, Flags, Integers, Matrix, Round, Vector
@@ -22,7 +23,7 @@ class Played(NamedTuple):
 
     label: Integers  # played
     top: Integers  # of the largest score
-    truth_probability: Vector  # p(y): what the draw gave the true label
+    truth_probability: Vector  # p(y): what the draw gave the true label, or the mean of what it earns
     notes: Matrix  # the algorithm's own notes, a row a round
 
 
@@ -100,16 +101,20 @@ def play(
     feedback: Any,
     advice: Matrix,
     among: Any,
-    worth: Vector,
+    worth: Matrix,
     rd: Round,
     work: Any,
     count: Any,
     out: Played,
+    seen: Any,
+    room: Vector,
 ) -> None:
     """Every round of a stream held in memory.
 
     advice has as many columns as `rd.advice` has room, or none; among says which labels may be played, or has no
-    columns; worth is what the right label earns, or is empty: then 1.
+    columns. worth has a column for what the right label earns, one for each label, or none: then right earns 1. Where
+    every label has its own worth nothing else is right or wrong, and y is not looked at. seen is what is kept beside
+    the learner (`kernels.observed.Watch`, or `Nothing`), room its work space.
 
     The rounds are counted here, behind the last of them: whatever interrupts the caller meets a state and a count
     that agree.
@@ -124,14 +129,23 @@ def play(
         commit(s, state, rd, work)
         out.label[t] = label
         out.top[t] = best(rd.z)
-        out.truth_probability[t] = rd.p[y[t]]
         for i in range(rd.note.shape[0]):
             out.notes[t, i] = rd.note[i]
-        shown = reveal(feedback, label, y[t])
-        reward = worth[t] if worth.shape[0] > 0 else 1.0
-        rd.answer[0].reward = reward if label == shown else 0.0
+        if worth.shape[1] > 1:
+            shown, reward = label, worth[t, label]
+            out.truth_probability[t] = 0.0
+            for k in range(rd.p.shape[0]):
+                out.truth_probability[t] += rd.p[k] * worth[t, k]
+        else:
+            shown = reveal(feedback, label, y[t])
+            reward = 0.0 if shown != label else worth[t, 0] if worth.shape[1] > 0 else 1.0
+            out.truth_probability[t] = rd.p[y[t]]
+        if worth.shape[1] > 0 and reward == 0.0:  # worth nothing is wrong
+            shown = UNKNOWN
+        rd.answer[0].reward = reward
         rd.answer[0].chance = rd.p[label if shown == UNKNOWN else shown]
         learn(s, state, x, rd, work, label, shown)
+        watch(seen, x, rd, label, room)
     count[0].decided += y.shape[0]
     count[0].learned += y.shape[0]
     count[0].trail = trail_of(out.label, out.truth_probability, count[0].trail)
@@ -152,10 +166,21 @@ def commit_once(s: Any, state: Any, rd: Round, work: Any, count: Any) -> None:
 
 @jit
 def learn_once(
-    s: Any, state: Any, x: Any, rd: Round, work: Any, label: int, truth: int, count: Any, answered: Flags
+    s: Any,
+    state: Any,
+    x: Any,
+    rd: Round,
+    work: Any,
+    label: int,
+    truth: int,
+    count: Any,
+    answered: Flags,
+    seen: Any,
+    room: Vector,
 ) -> None:
     """One round's second half, its count, and that it was answered: no interruption comes between."""
     learn(s, state, x, rd, work, label, truth)
+    watch(seen, x, rd, label, room)
     count[0].learned += 1
     count[0].trail = 0
     answered[0] = True

@@ -37,7 +37,7 @@ row = by_rows(_row_dense, _row_sparse)
 
 
 def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
-    for k in range(W.shape[0]):
+    for k in range(z.shape[0]):
         s = 0.0
         for i in range(W.shape[1]):
             s += W[k, i] * x[i]
@@ -45,7 +45,7 @@ def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
 
 
 def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
-    K = W.shape[1]
+    K = z.shape[0]
     for k in range(K):
         z[k] = 0.0
     for j in range(x.indices.shape[0]):
@@ -56,7 +56,7 @@ def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
 
 
 scores = by_rows(_scores_dense, _scores_sparse, **REORDER)
-scores.__doc__ = "z_k = ⟨W_k, x⟩ for every label k. O(nnz·K)."
+scores.__doc__ = "z_k = ⟨W_k, x⟩ for every label k, or the first as many as z has room for. O(nnz·K)."
 
 
 def _add_dense(W: Matrix, x: Any, r: NDArray[np.float64]) -> None:

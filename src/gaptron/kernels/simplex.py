@@ -1,12 +1,36 @@
-"""Verbs on scores and distributions over labels. All O(K)."""
+"""Verbs on scores and distributions over labels. All O(K).
+
+A label that is not available in a round has the score -∞, which `exclude` gives it. Every verb here then leaves it out
+by itself: it is never the top, never a rival unless there is none, and its probability is exactly 0.
+"""
 
 import math
 
-from gaptron.kernels.jit import jit, jit_reordered
-from gaptron.types import Vector
+from gaptron.kernels.jit import lean, lean_reordered
+from gaptron.types import Flags, Vector
 
 
-@jit
+@lean
+def exclude(z: Vector, among: Flags) -> int:
+    """Give the labels that are not available the score -∞. Returns how many are available."""
+    n = 0
+    for k in range(z.shape[0]):
+        n += among[k]
+        if not among[k]:
+            z[k] = -math.inf
+    return n
+
+
+@lean
+def available(among: Flags) -> int:
+    """How many labels are available."""
+    n = 0
+    for k in range(among.shape[0]):
+        n += among[k]
+    return n
+
+
+@lean
 def best(z: Vector) -> int:
     """The top label; of equals, the lowest."""
     top, highest = 0, z[0]
@@ -16,7 +40,7 @@ def best(z: Vector) -> int:
     return top
 
 
-@jit
+@lean
 def rival(z: Vector, y: int) -> int:
     """The best label other than y; of equals, the lowest."""
     other = 1 if y == 0 else 0
@@ -27,7 +51,7 @@ def rival(z: Vector, y: int) -> int:
     return other
 
 
-@jit
+@lean
 def softmax(z: Vector, top: int, p: Vector) -> float:
     """p_k = exp z_k / Σ exp z, shifted by the top score so that nothing overflows.
 
@@ -44,7 +68,7 @@ def softmax(z: Vector, top: int, p: Vector) -> float:
     return rest * share
 
 
-@jit
+@lean
 def logsumexp(z: Vector) -> float:
     """ln Σ exp z, shifted so that nothing overflows."""
     shift = z[best(z)]
@@ -54,16 +78,16 @@ def logsumexp(z: Vector) -> float:
     return float(shift + math.log(total))
 
 
-@jit
-def mix_uniform(p: Vector, top: int, a: float) -> None:
-    """p = (1 - a) e_top + a/K."""
-    K = p.shape[0]
-    for k in range(K):
-        p[k] = a / K
+@lean
+def mix_uniform(p: Vector, among: Flags, top: int, a: float) -> None:
+    """p = (1 - a) e_top + a/n over the n available labels."""
+    n = available(among)
+    for k in range(p.shape[0]):
+        p[k] = a / n if among[k] else 0.0
     p[top] += 1.0 - a
 
 
-@jit
+@lean
 def point(p: Vector, top: int) -> None:
     """p = e_top."""
     for k in range(p.shape[0]):
@@ -71,7 +95,7 @@ def point(p: Vector, top: int) -> None:
     p[top] = 1.0
 
 
-@jit
+@lean
 def draw(p: Vector, top: int, u: float) -> int:
     """A label from p by its inverse distribution function at u ∈ [0, 1); what rounding leaves goes to the top.
 
@@ -86,7 +110,7 @@ def draw(p: Vector, top: int, u: float) -> int:
     return label if label < p.shape[0] else top
 
 
-@jit_reordered
+@lean_reordered
 def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
     """q_y = the root ρ ≥ 0 of ρ² - (b_y - λ)ρ - c_y = 0, c ≥ 0, without cancellation. Returns their sum.
 
@@ -106,7 +130,7 @@ def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
 RARE, SELDOM = 2.0**-53, 2.0**-40
 
 
-@jit
+@lean
 def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
     """Give labels too rare for a draw of 53 bits ever to find, where c_y > 0 says they count, 2⁻⁴⁰ from the largest.
 
@@ -124,13 +148,14 @@ def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
     return max(level, float(b[top] - q[top] + c[top] / q[top]))
 
 
-@jit
+@lean
 def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float, bool]:
     """The distribution that gives each label no more than its surrogate gap demands.
 
     Label y's gap at probability q is b_y - q + c_y/q, so that gap ≤ λ asks for q(y) ≥ ρ_y(λ), the root of
     ρ² - (b_y - λ)ρ - c_y. If the demands at λ = 0 sum to at most 1, they are met and the heir gets what is left. Else λ
-    rises until they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ).
+    rises until they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ). A label with b = -∞ and c = 0
+    demands nothing and gets nothing.
     Returns the level λ that the gaps of the q really played keep, and whether it had to rise.
     """
     K = b.shape[0]

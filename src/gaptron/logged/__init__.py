@@ -7,6 +7,7 @@ from gaptron.logged.judge import Verdict, judge, replay, teach
 from gaptron.logged.lines import DamagedLogWarning
 from gaptron.logged.log import Log
 from gaptron.logged.obp import from_obp, to_obp
+from gaptron.logged.observed import observe
 from gaptron.logged.simulate import record
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Verdict",
     "from_obp",
     "judge",
+    "observe",
     "open_log",
     "record",
     "replay",

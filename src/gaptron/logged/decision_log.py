@@ -4,13 +4,12 @@ import os
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from gaptron.decision import Decision
 from gaptron.errors import DecisionError, InputError, StreamError
-from gaptron.logged.jsonl import classes_of, decision_line, features, header
+from gaptron.logged.jsonl import classes_of, decision_line, features, header, labels_of
 from gaptron.logged.line_file import LineFile
 from gaptron.logged.lines import MalformedError, encode, parse
+from gaptron.validation import as_correct, as_reward
 
 
 class DecisionLog:
@@ -36,12 +35,13 @@ class DecisionLog:
         self._header: dict[str, Any] | None = None
         self._closed = False
 
-    def write(self, decision: Decision, *, correct: bool) -> None:
-        """Log a decision and whether its label was right."""
+    def write(self, decision: Decision, *, correct: bool | None = None, reward: float | None = None) -> None:
+        """Log a decision and whether its label was right, or what it was worth: a reward from 0 to 1."""
         if self._closed:
             raise DecisionError(f"{self.path} has been closed: open another DecisionLog on it")
-        if not isinstance(correct, (bool, np.bool_)):
-            raise DecisionError(f"correct={correct!r} must be True or False")
+        if (correct is None) == (reward is None):
+            raise DecisionError("say correct=True or False, or reward=...")
+        worth = float(as_correct(correct)) if reward is None else as_reward(reward)
         learner = decision._owner
         first = header(learner.classes, learner.problem.n_features)
         if len(decision.distribution) != len(learner.classes):
@@ -52,8 +52,9 @@ class DecisionLog:
             features(learner._row_of(decision)),
             decision.label,
             decision.probability,
-            float(correct),
+            worth,
             decision.distribution,
+            labels_of(learner.classes, decision._among),
         )
         if self._header is not None and self._header != first:
             raise DecisionError("this decision is about other labels or features than those logged before")

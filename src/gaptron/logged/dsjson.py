@@ -6,6 +6,7 @@
 
 (in a file: one line). Actions are counted from 1, the one played comes first in `a` and `p`, and the cost is -reward.
 Labels that are whole numbers are under "number" instead of "label", so that 1 and "1" come back as what they were.
+Where not all labels were available, "among" names the actions that were, also from 1.
 Events of others are read too, as long as the actions are the same in every line: their shared features are hashed to
 columns by namespace and name, as the reader of VW's text does.
 """
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gaptron.errors import StreamError
-from gaptron.logged.jsonl import features
+from gaptron.logged.jsonl import features, labels_of
 from gaptron.logged.lines import (
     LogBuilder,
     LoggedDecision,
@@ -110,7 +111,14 @@ def _event(line: dict[str, Any]) -> Event:
     if not -1.0 <= cost <= 0.0:
         raise MalformedError(f"_label_cost {cost:g} is not in [-1, 0]: the cost of a reward in [0, 1] is -reward")
     shared = {name: value for name, value in context.items() if name != "_multi"}
-    return Event(shared, actions, LoggedDecision([], [], played - 1, probability, -cost, distribution))
+    among = _among(line["among"], K) if "among" in line else None
+    return Event(shared, actions, LoggedDecision([], [], played - 1, probability, -cost, distribution, among))
+
+
+def _among(actions: Any, K: int) -> list[int]:
+    if not isinstance(actions, list) or not actions:
+        raise MalformedError("among is not an array of at least one action")
+    return [_whole(action, "among", K) - 1 for action in actions]
 
 
 def _order(line: dict[str, Any], K: int) -> list[int]:
@@ -203,4 +211,7 @@ def write(log: Log) -> Iterator[bytes]:
         }
         if log.distribution is not None:
             line["p"] = [float(log.distribution[t, k]) for k in order]
+        among = labels_of(range(1, log.n_classes + 1), log.available(t))
+        if among is not None:
+            line["among"] = among
         yield encode(line | {"VWState": {"m": "gaptron"}})

@@ -3,12 +3,14 @@
     {"format":"gaptron-log","version":1,"classes":["cat","dog","owl"],"n_features":4}
     {"x":[0.5,0,0,1.25],"label":"dog","probability":0.8,"reward":1,"distribution":[0.1,0.8,0.1]}
     {"x":{"0":0.5,"3":1.25},"label":"cat","probability":0.1,"reward":0}
+    {"x":[0,1,0,0],"label":"owl","probability":0.5,"reward":0.35,"among":["dog","owl"]}
 
 `x` is an array, or an object of its non-zero entries (in one file one kind); `distribution` may be left out (in all
-lines); other fields are not read. The first line may come again, so that logs can be put one after the other.
+lines), and `among`, the labels that were available (in any line: all were); other fields are not read. The first line
+may come again, so that logs can be put one after the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,7 +96,7 @@ def _decision(line: dict[str, Any], classes: Classes, width: int) -> LoggedDecis
     label = get(line, "label")
     if type(label) is not type(classes.labels[0]):  # or true would be 1, and 1.0 too
         raise MalformedError(f"label {short(label)} is not of the kind of the classes")
-    distribution = line.get("distribution")
+    distribution, among = line.get("distribution"), line.get("among")
     return LoggedDecision(
         [number(value, f"feature {key}") for key, value in x.items()]
         if isinstance(x, dict)
@@ -104,7 +106,17 @@ def _decision(line: dict[str, Any], classes: Classes, width: int) -> LoggedDecis
         number(get(line, "probability"), "probability"),
         number(get(line, "reward"), "reward"),
         None if distribution is None else numbers(distribution, "distribution", len(classes)),
+        None if among is None else _codes(among, classes),
     )
+
+
+def _codes(among: Any, classes: Classes) -> list[int]:
+    if not isinstance(among, list) or not among:
+        raise MalformedError("among is not an array of at least one label")
+    strangers = [label for label in among if type(label) is not type(classes.labels[0])]
+    if strangers:
+        raise MalformedError(f"label {short(strangers[0])} in among is not of the kind of the classes")
+    return [classes.code(label) for label in among]
 
 
 def _columns(x: dict[str, Any], width: int) -> list[int]:
@@ -122,8 +134,8 @@ def write(log: Log) -> Iterator[bytes]:
     yield encode(header(log.classes, log.n_features))
     for t in range(log.n_rounds):
         distribution = None if log.distribution is None else log.distribution[t]
-        label = log.classes[log.codes[t]]
-        yield encode(decision_line(features(log.row(t)), label, log.probability[t], log.reward[t], distribution))
+        label, among = log.classes[log.codes[t]], labels_of(log.classes, log.available(t))
+        yield encode(decision_line(features(log.row(t)), label, log.probability[t], log.reward[t], distribution, among))
 
 
 def features(row: Any) -> list[float] | dict[str, float]:
@@ -135,9 +147,20 @@ def features(row: Any) -> list[float] | dict[str, float]:
     return {str(at): float(value) for at, value in zip(row.indices, row.data)}
 
 
-def decision_line(x: Any, label: Any, probability: float, reward: float, distribution: Any) -> dict[str, Any]:
+def labels_of(classes: Sequence[Any], among: Any) -> list[Any] | None:
+    """The labels that were available, from a boolean for each; None if all were."""
+    if among is None or not len(among) or all(among):
+        return None
+    return [label for label, there in zip(classes, among) if there]
+
+
+def decision_line(
+    x: Any, label: Any, probability: float, reward: float, distribution: Any, among: list[Any] | None
+) -> dict[str, Any]:
     """A decision, as its line says it."""
     line = {"x": x, "label": label, "probability": float(probability), "reward": float(reward)}
     if distribution is not None:
         line["distribution"] = [float(chance) for chance in distribution]
+    if among is not None:
+        line["among"] = among
     return line

@@ -21,7 +21,7 @@ from gaptron.logged import estimates as by
 from gaptron.logged.confidence_sequence import proved_interval
 from gaptron.logged.estimates import Estimate, check_level, drawable_variance, guesses
 from gaptron.logged.log import Log
-from gaptron.logged.teaching import check_labels, check_teachable
+from gaptron.logged.teaching import check_labels, check_teachable, learn_round, would_play
 from gaptron.types import Matrix, Vector
 
 Progress = Callable[[int], None]
@@ -125,7 +125,7 @@ def judge(learner: Learner, log: Log, *, level: float = 0.95) -> Verdict:
     """A learner as it is, frozen. It must not have learned from this log."""
     check_level(level)
     check_labels(learner, log)
-    return _weigh(log, learner.distribution(log.X), level)
+    return _weigh(log, learner.distribution(log.X, among=log.among), level)
 
 
 def teach(learner: Learner, log: Log, *, level: float = 0.95, progress: Progress | None = None) -> Verdict:
@@ -138,10 +138,8 @@ def teach(learner: Learner, log: Log, *, level: float = 0.95, progress: Progress
     check_teachable(learner, log)
     play = np.empty((log.n_rounds, log.n_classes))
     for t in range(log.n_rounds):
-        row = log.row(t)
-        play[t] = learner.distribution(row.reshape(1, -1))
-        label = log.classes[log.codes[t]]
-        learner.learn_logged(row, label, log.probability[t], correct=bool(log.reward[t]))
+        play[t] = would_play(learner, log, t)
+        learn_round(learner, log, t, log.probability[t])
         if progress is not None:
             progress(1)
     return _weigh(log, play, level)
@@ -164,11 +162,10 @@ def replay(
     rng, least = np.random.default_rng([seed, REPLAY]), log.least
     play, kept = np.empty((log.n_rounds, log.n_classes)), []
     for t, u in enumerate(rng.random(log.n_rounds)):
-        row = log.row(t)
-        play[t] = learner.distribution(row.reshape(1, -1))
+        play[t] = would_play(learner, log, t)
         code = log.codes[t]
         if u < play[t, code] * least / log.probability[t]:
-            learner.learn_logged(row, log.classes[code], play[t, code], correct=bool(log.reward[t]))
+            learn_round(learner, log, t, play[t, code])
             kept.append(t)
         if progress is not None:
             progress(1)

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gaptron.errors import InputError, StreamError
-from gaptron.logged.log import Log, checked
+from gaptron.logged.log import Log, check_available, checked
 from gaptron.streams.rows import csr, tidy_rows
 from gaptron.streams.source import Source
 
@@ -189,6 +190,7 @@ class LoggedDecision(NamedTuple):
     probability: float
     reward: float
     distribution: Sequence[float] | None
+    among: Sequence[int] | None = None  # codes of the labels that were available; None: all
 
 
 class LogBuilder:
@@ -201,6 +203,7 @@ class LogBuilder:
         self._rewards: list[float] = []
         self._probabilities: list[float] = []
         self._distributions: list[Sequence[float]] = []
+        self._among: list[Sequence[int] | None] = []
         self._sparse = self._has_distributions = False
         self._columns: list[int] = []
         self._values: list[float] = []
@@ -220,6 +223,7 @@ class LogBuilder:
         self._rewards.append(decision.reward)
         self._probabilities.append(decision.probability)
         self._distributions.append(decision.distribution or ())
+        self._among.append(decision.among)
         self._columns += decision.columns or ()
         self._values += decision.values
         self._ends.append(len(self._values))
@@ -230,6 +234,10 @@ class LogBuilder:
             raise StreamError(self.source.name, "holds no decisions")
         values = np.array(self._values, dtype=np.float64)
         X: Any = csr(values, self._columns, self._ends, width) if self._sparse else values.reshape(-1, width)
+
+        def blame(row: int, problem: str) -> StreamError:
+            return StreamError(self.source.name, problem, self._lines[row])
+
         fields = checked(
             tidy_rows(X),
             np.array(self._codes, dtype=np.int64),
@@ -237,9 +245,20 @@ class LogBuilder:
             np.array(self._probabilities),
             np.array(self._distributions) if self._has_distributions else None,
             len(classes),
-            lambda row, problem: StreamError(self.source.name, problem, self._lines[row]),
+            blame,
         )
-        return Log(*fields, tuple(classes), self.source.name)
+        among = self._available(len(classes))
+        if among is not None:
+            check_available(fields[1], fields[4], among, blame)
+        return Log(*fields, tuple(classes), self.source.name, among)
+
+    def _available(self, K: int) -> NDArray[np.bool_] | None:
+        if all(codes is None for codes in self._among):
+            return None
+        among = np.zeros((len(self._among), K), dtype=np.bool_)
+        for row, codes in enumerate(self._among):
+            among[row, slice(None) if codes is None else list(codes)] = True
+        return among
 
 
 # --- writing ------------------------------------------------------------------------------------------------

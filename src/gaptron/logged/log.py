@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
+from gaptron import trace
 from gaptron.errors import InputError, StreamError
 from gaptron.streams.block import Blame
 from gaptron.streams.rows import Rows, csr, first_not_finite, norms, tidy_rows
-from gaptron.types import Integers, Matrix, Vector
-from gaptron.validation import Classes
+from gaptron.types import Count, Flags, Integers, Matrix, Vector
+from gaptron.validation import Classes, as_among
 
 CLOSE = 1e-4  # how far probabilities may be from summing to 1, and from each other: some loggers write float32
 ROUNDED = 1e-6  # how far above 1 a probability may be and still be 1
@@ -33,6 +35,7 @@ class Log:
     distribution: Matrix | None  # of every label, where it was kept
     classes: tuple[Any, ...]
     name: str
+    among: NDArray[np.bool_] | None = None  # which labels were available, T × K; None: all, in every round
 
     @classmethod
     def from_arrays(
@@ -44,13 +47,15 @@ class Log:
         *,
         classes: Iterable[Any],
         distribution: Any = None,
+        among: Any = None,
         name: str = "arrays",
     ) -> Self:
-        """A log of arrays, a row or number for each round."""
+        """A log of arrays, a row or number for each round. `among` as `Learner.play` takes it."""
         rows = tidied(X, name)
         try:
             known = Classes(classes)
             codes = known.codes(labels)
+            allowed = None if among is None else as_among(among, len(codes), known)
         except InputError as error:
             raise StreamError(name, str(error)) from None
         rewards, chances = _numbers(reward, "reward", name), _numbers(probability, "probability", name)
@@ -66,7 +71,9 @@ class Log:
             raise StreamError(name, "holds no decisions")
         if len(known) < 2:
             raise StreamError(name, "there must be at least two classes")
-        return cls(*checked(rows, codes, rewards, chances, whole, len(known), blame), known.labels, name)
+        if allowed is not None:
+            check_available(codes, whole, allowed, blame)
+        return cls(*checked(rows, codes, rewards, chances, whole, len(known), blame), known.labels, name, allowed)
 
     @property
     def n_rounds(self) -> int:
@@ -94,22 +101,43 @@ class Log:
         return 1.0 - self.reward
 
     @property
+    def right(self) -> Flags:
+        """Which labels played were right; refused where a reward lies between right and wrong."""
+        between = (self.reward > 0.0) & (self.reward < 1.0)
+        if between.any():
+            row = int(between.argmax())
+            raise InputError(
+                f"{self.name}: round {row + 1} has reward {self.reward[row]:g}, neither right (1) nor wrong (0), and "
+                "only those count here"
+            )
+        right: Flags = self.reward == 1.0
+        return right
+
+    @property
     def least(self) -> float:
         """The smallest probability, above 0, that is in sight: of any label, or else of those played."""
         if self.distribution is None:
             return float(self.probability.min())
         return float(self.distribution[self.distribution > 0.0].min())
 
+    def available(self, t: int) -> NDArray[np.bool_] | None:
+        """Which labels were available in a round, as `Learner.decide` takes it; None: all."""
+        return None if self.among is None else self.among[t]
+
     def row(self, t: int) -> Any:
         """One row, as `Learner.decide` takes it."""
         return one_row(self.X, t)
+
+    def count_against(self, labels: Any, *, several_right: bool = False) -> Count:
+        """The log beside a rule that would have played these labels, one a round. See `Trace.count_against`."""
+        return trace.count(Classes(self.classes), self.codes, self.right, labels, several_right)
 
     def __getitem__(self, part: slice) -> "Log":
         if not isinstance(part, slice):
             raise InputError("a log is cut by a slice, such as log[:1000]")
         distribution = None if self.distribution is None else self.distribution[part]
         cut = (self.X[part], self.codes[part], self.reward[part], self.probability[part], distribution)
-        return Log(*cut, self.classes, self.name)
+        return Log(*cut, self.classes, self.name, None if self.among is None else self.among[part])
 
     def __repr__(self) -> str:
         return (
@@ -167,6 +195,17 @@ def checked(
             "probability {p:g} of the label played is not the one the distribution gives it",
         )
     return X, codes, reward, probability, distribution
+
+
+def check_available(codes: Integers, distribution: Matrix | None, among: NDArray[np.bool_], blame: Blame) -> None:
+    """Refuse a decision for a label that was not available, or a chance for one."""
+    out = ~among[np.arange(len(codes)), codes]
+    if out.any():
+        raise blame(int(out.argmax()), "the label played is not among those that were available")
+    if distribution is not None and distribution.shape == among.shape:
+        chance = ((distribution > 0.0) & ~among).any(axis=1)
+        if chance.any():
+            raise blame(int(chance.argmax()), "the distribution gives a chance to a label that was not available")
 
 
 def _numbers(values: Any, word: str, name: str) -> Vector:

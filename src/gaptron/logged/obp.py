@@ -17,7 +17,7 @@ from gaptron.logged.log import Log
 from gaptron.streams.source import Source
 
 NEEDED = ("n_actions", "context", "action", "reward", "pscore")
-KNOWN = (*NEEDED, "n_rounds", "position", "pi_b", "classes")
+KNOWN = (*NEEDED, "n_rounds", "position", "pi_b", "classes", "among")
 ROOM = 1 << 27  # numbers at most in a context that must be written out
 MOST_LABELS = 1 << 20  # where nothing in the file but n_actions says how many there are
 # What zipfile, its decompressors and numpy raise at bytes that are no archive of arrays.
@@ -41,7 +41,10 @@ _UNREADABLE = (
 
 
 def to_obp(log: Log) -> dict[str, Any]:
-    """The log as Open Bandit Pipeline's dictionary. `classes` is ours: what the action numbers stand for."""
+    """The log as Open Bandit Pipeline's dictionary.
+
+    `classes` and `among` are ours: what the action numbers stand for, and which were available, n_rounds × n_actions.
+    """
     if sparse.issparse(log.X) and log.n_rounds * log.n_features > ROOM:
         raise InputError(f"{log.name}: these arrays are dense, and {log.n_rounds} × {log.n_features} is too large")
     given: dict[str, Any] = {
@@ -56,6 +59,8 @@ def to_obp(log: Log) -> dict[str, Any]:
     }
     if log.distribution is not None:
         given["pi_b"] = log.distribution[:, :, None].copy()
+    if log.among is not None:
+        given["among"] = log.among.copy()
     return given
 
 
@@ -83,6 +88,9 @@ def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
     if bad.any():
         row = int(np.argmax(bad))
         raise StreamError(name, f"row {row}: action {action[row]} is not one of 0..{count - 1}")
+    among = feedback.get("among")
+    if among is not None and np.shape(among) != (len(action), int(count)):
+        raise StreamError(name, f"among has shape {np.shape(among)}, not {(len(action), int(count))}")
     pi_b = None if feedback.get("pi_b") is None else np.asarray(feedback["pi_b"])
     if pi_b is not None and pi_b.ndim == 3 and pi_b.shape[2] == 1:
         pi_b = pi_b[:, :, 0]
@@ -93,6 +101,7 @@ def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
         feedback["pscore"],
         classes=classes,
         distribution=pi_b,
+        among=None if among is None else np.asarray(among, dtype=np.bool_),
         name=name,
     )
 

@@ -95,13 +95,13 @@ def figure(path: Path) -> None:
     )
     drawing, (rate, price) = pyplot.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
     for name, costs, colour, style in lines:
-        found = [rates(models, name, float(cost)) for cost in costs]
+        by_cost = [rates(models, name, float(cost)) for cost in costs]
         draw: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 2.2}
-        rate.plot(costs, [100 * one.silent for one in found], label=f"left unanswered: {name}", **draw)
+        rate.plot(costs, [100 * one.silent for one in by_cost], label=f"left unanswered: {name}", **draw)
         draw["linewidth"] = 1.2
-        rate.plot(costs, [100 * one.wrong_if_answered for one in found], label=f"wrong answers: {name}", **draw)
+        rate.plot(costs, [100 * one.wrong_if_answered for one in by_cost], label=f"wrong answers: {name}", **draw)
         draw["linewidth"] = 2.2
-        price.plot(costs, [100 * one.loss(float(cost)) for one, cost in zip(found, costs)], label=name, **draw)
+        price.plot(costs, [100 * one.loss(float(cost)) for one, cost in zip(by_cost, costs)], label=name, **draw)
     for panel in (rate, price):
         panel.axhline(
             100 * best, color=VERMILLION.light, linestyle=":", linewidth=2.2, label="best model, always answering"

@@ -22,13 +22,13 @@ def explored(name: str, loss: Loss, feedback: Feedback, margins: Vector, n_class
     unit = np.zeros(n_classes)
     unit[0] = 1.0
     step = settings.first if name == "frugal-gaptron" else 1.0
-    found = np.empty(len(margins))
+    explored = np.empty(len(margins))
     for i, m in enumerate(margins):
         state.W[:, 0] = FLOOR / step
         state.W[0, 0], state.W[1, 0] = m / step, 0.0
         look_once(settings, state, unit, rd, work)
-        found[i] = 1.0 - rd.p[0]
-    return found
+        explored[i] = 1.0 - rd.p[0]
+    return explored
 
 
 def look_once(settings: object, state: object, x: Vector, rd: Round, work: object) -> None:

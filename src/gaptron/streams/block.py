@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
 from gaptron.streams.labels import Codes, Label, is_fraction
 from gaptron.streams.numbers import shown
 from gaptron.streams.rows import Rows, csr, row_of
-from gaptron.types import Integers
+from gaptron.types import Integers, Matrix, Vector
 from gaptron.validation import MeasuredRows, first_not_finite, is_missing, norms
 
 Blame = Callable[[int, str], InputError]
@@ -28,10 +29,24 @@ class Block(NamedTuple):
     index_base: int | None = None  # what the source counts features from, where it writes their numbers
     columns: tuple[str, ...] = ()  # the features' names, where the source is a table with names
     notes: tuple[str, ...] = ()  # what the reader did that a user should know
+    reward: Vector | None = None  # what the right label is worth, where the source says it
+    available: "Available | None" = None  # which labels are available, where the source says it
+
+    @property
+    def labels(self) -> list[Label]:
+        """All labels that are named, right ones and available ones."""
+        return self.names if self.available is None else [*self.names, *(n for g in self.available.groups for n in g)]
 
     def row_with(self, mark: int) -> int:
         """The first round that has this label."""
         return int(np.argmax(self.marks == mark))
+
+
+class Available(NamedTuple):
+    """Which labels are available in each round, as the source calls them."""
+
+    groups: list[tuple[Label, ...]]  # the different answers
+    marks: Integers  # which of them each round has
 
 
 def blame_row(source: str, first: int = 0) -> Blame:
@@ -49,6 +64,35 @@ def labels_of(block: Block, codes: Codes) -> Integers:
         label = _as_shown(block.names[block.marks[row]], block.text)
         raise block.blame(row, f"label {label} is not among the classes {_list(codes.classes, block.text)}")
     return y
+
+
+def among_of(block: Block, codes: Codes) -> NDArray[np.bool_] | None:
+    """The labels available in each round, T × K; None if the source does not say it."""
+    if block.available is None:
+        return None
+    groups, marks = block.available
+    table = np.zeros((len(groups), len(codes.classes)), dtype=np.bool_)
+    for at, names in enumerate(groups):
+        found = codes.of(names)
+        problem = None if found else "no label is available: name at least one"
+        if -1 in found:
+            stranger = _as_shown(names[found.index(-1)], block.text)
+            problem = f"available label {stranger} is not among the classes {_list(codes.classes, block.text)}"
+        if problem is not None:
+            raise block.blame(int(np.argmax(marks == at)), problem)
+        table[at, found] = True
+    return table[marks]
+
+
+def worth_of(block: Block) -> Matrix | None:
+    """What the right label is worth in each round, T × 1; None if the source does not say it."""
+    if block.reward is None:
+        return None
+    bad = ~((block.reward >= 0.0) & (block.reward <= 1.0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise block.blame(row, f"reward {block.reward[row]:g} is not in [0, 1]: scale the rewards first")
+    return block.reward[:, None]
 
 
 def rows_of(block: Block, n_features: int) -> Rows:

@@ -6,20 +6,21 @@ import re
 from array import array
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from gaptron.errors import StreamError
-from gaptron.streams.block import Block
+from gaptron.streams.block import Available, Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
 from gaptron.streams.numbers import as_number, as_whole, shown
 from gaptron.streams.source import Source, Text, texts
-from gaptron.streams.table import Column, label_column
+from gaptron.streams.table import Columns, Places, label_column, place, split
 
 SAMPLE = 100  # lines below the first that help to tell what it is
 FEW = 500  # bytes a column: for fewer, setting Arrow up takes longer than reading every cell
+T = TypeVar("T")
 _QUOTED_CELL = re.compile(r'\s*"')
 
 
@@ -28,14 +29,14 @@ class Layout(NamedTuple):
 
     delimiter: str
     names: list[str]
-    label: int
+    places: Places
     header: int  # the number of its line, 0 if there is none
     row_numbers: bool  # is the first column a nameless one that counts the rows?
 
     @property
     def features(self) -> list[int]:
         """The columns that are features."""
-        return [at for at in range(len(self.names)) if at != self.label and not (self.row_numbers and at == 0)]
+        return [at for at in self.places.features(len(self.names)) if not (self.row_numbers and at == 0)]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ class Layout(NamedTuple):
 
 
 def read(
-    source: Source, rows: int | None, label: Column | None, header: bool | None, delimiter: str = ","
+    source: Source, rows: int | None, columns: Columns, header: bool | None, delimiter: str = ","
 ) -> Iterator[Block]:
     """The rounds of the source, `rows` lines to a block; None: all in one."""
     pieces = texts(source, rows)
@@ -63,7 +64,7 @@ def read(
             break
     if not sample:
         return
-    layout = _layout(first[0], sample, label, header, delimiter)
+    layout = _layout(first[0], sample, columns, header, delimiter)
     for text in first:
         yield from _blocks(text, layout)
     for text in pieces:
@@ -80,20 +81,25 @@ def _blocks(text: Text, layout: Layout) -> Iterator[Block]:
 
 
 def _layout(
-    text: Text, sample: list[tuple[int, bytes]], label: Column | None, header: bool | None, delimiter: str
+    text: Text, sample: list[tuple[int, bytes]], columns: Columns, header: bool | None, delimiter: str
 ) -> Layout:
     number, line = sample[0]
+    label = columns.label
     cells = _cells(text, number, line, delimiter)
     if len(cells) < 2:
         raise StreamError(text.source, f"a row needs a label and a feature, separated by {delimiter!r}", number)
-    by_name = isinstance(label, str) and as_number(label) is None
-    if header is None and by_name:
+    if header is None and columns.by_name:
         header = True
     below = [_cells(text, at, other, delimiter) for at, other in sample[1:]]
     spot = len(cells) - 1 if label is None and header is False else label_column(text.source, cells, label)
     if header is None:
         quoted = _quoted(line, [other for _, other in sample[1:]], delimiter, len(cells))
-        header = is_header(cells, quoted, below, spot)
+        words = place(text.source, cells, columns, spot).available  # words in every line, so that they tell nothing
+        if words is None:
+            header = is_header(cells, quoted, below, spot)
+        else:
+            others = [_without(row, words) for row in below]
+            header = is_header(_without(cells, words), _without(quoted, words), others, spot - (words < spot))
         if header is None:
             raise StreamError(
                 text.source,
@@ -103,8 +109,10 @@ def _layout(
             )
     if not header:
         spot = len(cells) - 1 if label is None else spot
-        return Layout(delimiter, [str(at) for at in range(len(cells))], spot, 0, False)
-    return Layout(delimiter, cells, spot, number, spot != 0 and not cells[0].strip() and _count_rows(below))
+        numbered = [str(at) for at in range(len(cells))]
+        return Layout(delimiter, numbered, place(text.source, numbered, columns, spot), 0, False)
+    places = place(text.source, cells, columns, spot)
+    return Layout(delimiter, cells, places, number, 0 not in places and not cells[0].strip() and _count_rows(below))
 
 
 def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list[bool]:
@@ -115,6 +123,10 @@ def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list
     if len(plain) != cells:  # a quoted cell holds the delimiter
         return [False] * cells
     return [_QUOTED_CELL.match(cell) is not None for cell in plain]
+
+
+def _without(row: list[T], at: int) -> list[T]:
+    return row[:at] + row[at + 1 :]
 
 
 def _count_rows(rows: list[list[str]]) -> bool:
@@ -136,7 +148,8 @@ def _quick(text: Text, layout: Layout) -> Block:
     from pyarrow import csv as arrow  # noqa: PLC0415
 
     columns = [str(at) for at in range(len(layout.names))]
-    kinds = {column: pa.string() if at == layout.label else pa.float64() for at, column in enumerate(columns)}
+    words = (layout.places.label, layout.places.available)
+    kinds = {column: pa.string() if at in words else pa.float64() for at, column in enumerate(columns)}
     try:
         table = arrow.read_csv(
             pa.BufferReader(text.data),  # not a Python file, which Arrow would read from threads of its own
@@ -148,35 +161,59 @@ def _quick(text: Text, layout: Layout) -> Block:
         return _careful(text, layout)
     if b'"' in text.data and table.num_rows != sum(1 for _ in text.rounds()):
         return _careful(text, layout)  # a quoted cell holds the end of its line, and lines are rounds here
-    labels = table.column(layout.label).combine_chunks().dictionary_encode()
+    labels = table.column(layout.places.label).combine_chunks().dictionary_encode()
     features = layout.features
     X = np.empty((table.num_rows, len(features)))
     for at, column in enumerate(features):
         X[:, at] = table.column(column).to_numpy()
     names, which = distinct([name.strip() for name in labels.dictionary.to_pylist()])
     marks = which[labels.indices.to_numpy()]
-    return Block(X, names, marks, text.blame, text=True, columns=layout.columns, notes=layout.notes)
+    reward, groups = layout.places.reward, layout.places.available
+    return Block(
+        X,
+        names,
+        marks,
+        text.blame,
+        text=True,
+        columns=layout.columns,
+        notes=layout.notes,
+        reward=None if reward is None else table.column(reward).to_numpy(),
+        available=None if groups is None else Available(*distinct(map(split, table.column(groups).to_pylist()))),
+    )
 
 
 def _careful(text: Text, layout: Layout) -> Block:
     """The rounds of a text, or the error that names its first bad cell."""
     labels: list[str] = []
-    values = array("d")
-    features = layout.features
+    groups: list[tuple[str, ...]] = []
+    values, rewards = array("d"), array("d")
+    features, places = layout.features, layout.places
     for number, line in text.rounds():
         cells = _cells(text, number, line, layout.delimiter)
         if len(cells) != len(layout.names):
             raise StreamError(text.source, f"{len(cells)} cells where {len(layout.names)} are expected", number)
-        labels.append(cells[layout.label].strip())
-        for at in features:
+        labels.append(cells[places.label].strip())
+        if places.available is not None:
+            groups.append(split(cells[places.available]))
+        for at in features if places.reward is None else [*features, places.reward]:
             value = as_number(cells[at])
             if value is None:
                 name = layout.names[at].strip()
                 raise StreamError(text.source, f"column {name}: {shown(cells[at])} is not a number", number)
-            values.append(value)
+            (rewards if at == places.reward else values).append(value)
     X = np.array(values).reshape(len(labels), len(features))
     names, marks = distinct(labels)
-    return Block(X, names, marks, text.blame, text=True, columns=layout.columns, notes=layout.notes)
+    return Block(
+        X,
+        names,
+        marks,
+        text.blame,
+        text=True,
+        columns=layout.columns,
+        notes=layout.notes,
+        reward=None if places.reward is None else np.array(rewards),
+        available=None if places.available is None else Available(*distinct(groups)),
+    )
 
 
 def _cells(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:

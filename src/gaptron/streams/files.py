@@ -16,7 +16,7 @@ from gaptron.streams.labels import Codes, Label, given
 from gaptron.streams.named import NAMED, make
 from gaptron.streams.source import Source
 from gaptron.streams.stream import Chunks, Stream, relabelled, settle, settled
-from gaptron.streams.table import Column
+from gaptron.streams.table import Column, Columns
 
 Read = Callable[[int | None, int | None], Iterator[Block]]
 """Blocks of so many rounds, from the start (None: one block), features counted from so much (None: as found)."""
@@ -47,6 +47,8 @@ def open_stream(
     *,
     format: str | None = None,
     label: Column | None = None,
+    reward: Column | None = None,
+    available: Column | None = None,
     classes: Iterable[Label] | None = None,
     n_features: int | None = None,
     chunk: int | None = None,
@@ -61,6 +63,8 @@ def open_stream(
             or "openml:NAME", "openml:NAME@VERSION"; or a name in the data directory GAPTRON_DATA.
         format: where the extension does not say it; on standard input the default is svmlight.
         label: the label column of a table, by name or number from 0; by default y, label, class, target, or the last.
+        reward: the column of a table that says what the right label is worth, from 0 to 1, for bandit feedback.
+        available: the column of a table that says which labels are available, separated by | (or, in Parquet, lists).
         classes: the labels in code order; by default the sorted labels found.
         n_features: the width; by default that of the widest row, and 2¹⁸ for vw.
         chunk: read about so many rounds at a time, in bounded memory. Of `classes` and `n_features`, what is not given
@@ -75,7 +79,8 @@ def open_stream(
     """
     path = os.fspath(source)
     base = svmlight.known_base(index_base)
-    untouched = (format, label, classes, n_features, chunk, base, header) == (None,) * 7
+    columns = Columns(label, reward, available)
+    untouched = (format, *columns, classes, n_features, chunk, base, header) == (None,) * 9
     for kind, names in (("made here", path.partition(":")[0] in NAMED), ("fetched", path.startswith(openml.PREFIX))):
         if names and not untouched:
             raise InputError(f"{path} is {kind}: format, label, classes, n_features and the like are for files")
@@ -98,7 +103,7 @@ def open_stream(
     except InputError as error:
         raise StreamError(origin.name, str(error)) from None
     width = n_features or FORMATS[name].width
-    read = _reader(origin, name, label, width, base, header)
+    read = _reader(origin, name, columns, width, base, header)
     if chunk is None:
         for block in read(None, base):
             return Stream(**settled(block, known, width, origin.name))
@@ -125,20 +130,21 @@ def _format(source: Source, asked: str | None) -> str:
 
 
 def _reader(
-    source: Source, name: str, label: Column | None, width: int | None, base: int | None, header: bool | None
+    source: Source, name: str, columns: Columns, width: int | None, base: int | None, header: bool | None
 ) -> Read:
-    if label is not None and not FORMATS[name].table:
-        raise StreamError(source.name, f"label= names a column, and {name} has none: leave it out")
+    for role, column in columns._asdict().items():
+        if column is not None and not FORMATS[name].table:
+            raise StreamError(source.name, f"{role}= names a column, and {name} has none: leave it out")
     if header is not None and name not in ("csv", "tsv"):
         raise StreamError(source.name, f"header= is for CSV and TSV files, and this is {name}: leave it out")
     if base is not None and name != "svmlight":
         raise StreamError(source.name, f"index_base= is for svmlight files, and this is {name}: leave it out")
     readers: dict[str, Read] = {
-        "csv": lambda rows, _: csv_text.read(source, rows, label, header),
+        "csv": lambda rows, _: csv_text.read(source, rows, columns, header),
         "npz": lambda rows, _: npz.read(source),
-        "parquet": lambda rows, _: parquet.read(source, rows, label),
+        "parquet": lambda rows, _: parquet.read(source, rows, columns),
         "svmlight": lambda rows, base: svmlight.read(source, rows, base),
-        "tsv": lambda rows, _: csv_text.read(source, rows, label, header, "\t"),
+        "tsv": lambda rows, _: csv_text.read(source, rows, columns, header, "\t"),
         "vw": lambda rows, _: vw.read(source, rows, width or vw.WIDTH),
     }
     return readers[name]
@@ -198,7 +204,7 @@ def _scan(source: Source, blocks: Iterator[Block], listed: bool) -> Scan:
     for block in blocks:
         measure(block)
         check_labels(block, listed)
-        scan.labels.update(block.names)
+        scan.labels.update(block.labels)
         scan.text, scan.columns, scan.notes = block.text, block.columns, block.notes
         scan.widest = max(scan.widest, block.X.shape[1])
         scan.index_0 = scan.index_0 or (sparse.issparse(block.X) and bool((block.X.indices == 0).any()))

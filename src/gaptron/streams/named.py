@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import InputError
+from gaptron.streams.clicks import clicks
 from gaptron.streams.numbers import as_number, as_whole
 from gaptron.streams.stream import Stream
 from gaptron.streams.synthetic import alternating, synnonsep, synsep, synswitch, twolabels, xor
@@ -57,6 +58,15 @@ _DOCUMENTS = {**_ROUNDS, **_options(as_whole, "topics")}
 NAMED = {
     "alternating": Named(alternating, {**_ROUNDS, **_options(as_whole, "period", "labels", "features")}),
     "breast_cancer": Named(partial(_of_scikit_learn, "breast_cancer"), {}),
+    "clicks": Named(
+        clicks,
+        {
+            **_ROUNDS,
+            **_options(str, "world"),
+            **_options(as_whole, "labels", "features"),
+            **_options(as_number, "rate"),
+        },
+    ),
     "digits": Named(digits, {}),
     "iris": Named(partial(_of_scikit_learn, "iris"), {}),
     "letter": Named(partial(_shipped, "letter"), {}),

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import GaptronError, StreamError
-from gaptron.streams.block import Blame, Block, blame_row
+from gaptron.streams.block import Available, Blame, Block, blame_row
 from gaptron.streams.labels import distinct
 from gaptron.streams.rows import Rows, csr, tidy_rows
 from gaptron.streams.source import Source
-from gaptron.streams.table import Column, label_column
-from gaptron.types import Integers
+from gaptron.streams.table import Columns, place, split
+from gaptron.types import Integers, Vector
 
 
-def read(source: Source, rows: int | None, label: Column | None) -> Iterator[Block]:
+def read(source: Source, rows: int | None, columns: Columns) -> Iterator[Block]:
     """The rounds of the source, `rows` rows to a block; None: all in one."""
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -29,7 +29,7 @@ def read(source: Source, rows: int | None, label: Column | None) -> Iterator[Blo
                 tables = [file.read()] if rows is None else map(_table, file.iter_batches(rows))
                 for table in tables:
                     if table.num_rows:
-                        yield _block(source.name, table.combine_chunks(), label, first)
+                        yield _block(source.name, table.combine_chunks(), columns, first)
                     first += table.num_rows
         except GaptronError:
             raise
@@ -47,18 +47,34 @@ def _table(batch: Any) -> Any:
     return pa.Table.from_batches([batch])
 
 
-def _block(source: str, table: Any, label: Column | None, first: int) -> Block:
+def _block(source: str, table: Any, asked: Columns, first: int) -> Block:
     blame = blame_row(source, first)
     columns = table.column_names
-    spot = label_column(source, columns, label)
-    names, marks = distinct(_labels(table.column(spot), columns[spot], blame))
+    places = place(source, columns, asked)
+    names, marks = distinct(_labels(table.column(places.label), columns[places.label], blame))
+    beside: dict[str, Any] = {}
+    if places.reward is not None:
+        beside["reward"] = _rewards(source, table, places.reward, blame)
+    if places.available is not None:
+        beside["available"] = _available(table.column(places.available), blame)
     if "idx" in columns and hasattr(table.schema.field("idx").type, "value_field"):
-        return Block(_sparse(table, blame), names, marks, blame)
-    features = [at for at in range(len(columns)) if at != spot]
+        return Block(_sparse(table, blame), names, marks, blame, **beside)
+    features = places.features(len(columns))
     if not features:
         raise StreamError(source, "there is no column beside the label")
     X = _dense(source, table, features, blame)
-    return Block(X, names, marks, blame, columns=tuple(columns[at] for at in features))
+    return Block(X, names, marks, blame, columns=tuple(columns[at] for at in features), **beside)
+
+
+def _rewards(source: str, table: Any, at: int, blame: Blame) -> Vector:
+    rewards: Vector = np.asarray(_dense(source, table, [at], blame), dtype=np.float64).ravel()
+    return rewards
+
+
+def _available(column: Any, blame: Blame) -> Available:
+    if column.null_count:
+        raise blame(_first_null(column), "the available labels are missing: name at least one")
+    return Available(*distinct(map(split, column.to_pylist())))
 
 
 def _labels(column: Any, name: str, blame: Blame) -> NDArray[Any]:

@@ -66,17 +66,15 @@ def prepare(
 
 
 def _in_memory(stream: Stream, steps: list[_Step], limit: int | None, shuffle: int | None) -> Stream:
-    rows, y = stream.rows, stream.y
     words = [*_limited(limit), *(step.word for step in steps)]
-    if limit is not None and limit < len(y):
-        rows, y = MeasuredRows(rows.X[:limit], rows.norms[:limit]), y[:limit]
+    if limit is not None and limit < stream.n_rounds:
+        stream = stream.part(slice(limit))
     for step in steps:
-        rows = step.change(rows)
+        stream = replace(stream, rows=step.change(stream.rows))
     if shuffle is not None:
-        order = np.random.default_rng(shuffle).permutation(len(y))
-        rows, y = MeasuredRows(rows.X[order], rows.norms[order]), y[order]
+        stream = stream.part(np.random.default_rng(shuffle).permutation(stream.n_rounds))
         words.append(f"shuffled (seed {shuffle})")
-    return replace(stream, rows=rows, y=y, prepared=(*stream.prepared, *words))
+    return replace(stream, prepared=(*stream.prepared, *words))
 
 
 def _on_the_way(stream: Chunks, steps: list[_Step], limit: int | None) -> Chunks:

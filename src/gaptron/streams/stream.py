@@ -1,17 +1,18 @@
 """A stream: rounds in order, in memory (`Stream`) or read as they are played (`Chunks`)."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gaptron.errors import InputError, StreamError
-from gaptron.streams.block import Block, check_labels, labels_of, measure, rows_of
+from gaptron.streams.block import Block, among_of, check_labels, labels_of, measure, rows_of, worth_of
 from gaptron.streams.labels import Codes, Label, discover, distinct, given
 from gaptron.streams.rows import Rows, tidy_rows
-from gaptron.types import Integers, Vector
+from gaptron.types import Integers, Matrix, Vector
 from gaptron.validation import CheckedRows, MeasuredRows, within_range
 
 Chunk = tuple[Rows, Integers]
@@ -34,11 +35,23 @@ class Stream:
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # the features' names as read, where the source has any
     index_base: int | None = None  # what the source counted features from, 0 or 1, where it writes their numbers
+    among: NDArray[np.bool_] | None = None  # which labels are available, T × K; None: all
+    worth: Matrix | None = None  # what the right label earns, T × 1, or what each would, T × K; None: right is 1
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, classes: Iterable[Label] | None = None, name: str = "arrays") -> Self:
         """A stream of arrays: X dense or any scipy sparse matrix, y labels of any kind, which stay as they are."""
         return cls(**settled(block_of(X, y, name), None if classes is None else given(classes), None, name))
+
+    def part(self, rounds: slice | Integers) -> "Stream":
+        """Some of the rounds."""
+        return replace(
+            self,
+            rows=MeasuredRows(self.rows.X[rounds], self.rows.norms[rounds]),
+            y=self.y[rounds],
+            among=None if self.among is None else self.among[rounds],
+            worth=None if self.worth is None else self.worth[rounds],
+        )
 
     @property
     def X(self) -> Rows:  # noqa: N802
@@ -129,10 +142,13 @@ def settled(
     """The fields of a `Stream` that is one block. `codes`: those of the classes, where they are at hand."""
     rows = measure(block)
     check_labels(block, listed=classes is not None)
-    classes, width = settle(block.names, block.text, block.X.shape[1], classes, width, name)
+    classes, width = settle(block.labels, block.text, block.X.shape[1], classes, width, name)
+    codes = codes or Codes(classes, block.text)
     return {
         "rows": rows._replace(X=rows_of(block, width)),
-        "y": labels_of(block, codes or Codes(classes, block.text)),
+        "y": labels_of(block, codes),
+        "among": among_of(block, codes),
+        "worth": worth_of(block),
         "classes": classes,
         "name": name,
         "prepared": relabelled(classes),

@@ -1,6 +1,10 @@
-"""Which column of a table is the label."""
+"""Which columns of a table are not features: the label and, where they are named, the reward and the labels available.
+
+A cell of the column of available labels holds those of its round, separated by |, as in mail|chat.
+"""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from gaptron.errors import StreamError
 
@@ -8,7 +12,53 @@ Column = str | int
 """A column by its name, or by its number from 0 (from the end if negative)."""
 
 USUAL_LABELS = ("y", "label", "class", "target")
+BETWEEN = "|"  # available labels
 _SHOWN = 20  # columns that an error lists
+
+
+class Columns(NamedTuple):
+    """The columns that a user names; None: the label's is found, and the others are not there."""
+
+    label: Column | None = None
+    reward: Column | None = None
+    available: Column | None = None
+
+    @property
+    def by_name(self) -> bool:
+        """Is one of them given by a name, so that there must be a header?"""
+        return any(isinstance(column, str) and not _is_whole(column) for column in self)
+
+
+class Places(NamedTuple):
+    """The numbers of these columns."""
+
+    label: int
+    reward: int | None = None
+    available: int | None = None
+
+    def features(self, columns: int) -> list[int]:
+        """The numbers of the others."""
+        return [at for at in range(columns) if at not in self]
+
+
+def place(source: str, names: Sequence[str], columns: Columns, label: int | None = None) -> Places:
+    """Where the columns are; `label`: the number of the label's, where it is known."""
+    if label is None:
+        label = label_column(source, names, columns.label)
+    reward = None if columns.reward is None else _column(source, names, columns.reward, "reward")
+    available = None if columns.available is None else _column(source, names, columns.available, "available")
+    found = Places(label, reward, available)
+    there = [at for at in found if at is not None]
+    if len(set(there)) < len(there):
+        raise StreamError(source, "label, reward and available must be three different columns: say which is the label")
+    return found
+
+
+def split(cell: Any) -> tuple[Any, ...]:
+    """The available labels in a cell: a text, or a list of labels where the table can hold lists."""
+    if isinstance(cell, str):
+        return tuple(part.strip() for part in cell.split(BETWEEN) if part.strip())
+    return tuple(cell) if isinstance(cell, (list, tuple)) else (cell,)
 
 
 def label_column(source: str, names: Sequence[str], label: Column | None) -> int:
@@ -17,20 +67,29 @@ def label_column(source: str, names: Sequence[str], label: Column | None) -> int
         lower = [name.strip().lower() for name in names]
         usual = next((name for name in USUAL_LABELS if name in lower), None)
         return len(names) - 1 if usual is None else _only(source, lower, usual)
-    if label in names:
-        return _only(source, names, str(label))
+    return _column(source, names, label, "label")
+
+
+def _column(source: str, names: Sequence[str], column: Column, role: str) -> int:
+    if column in names:
+        return _only(source, names, str(column), role)
     try:
-        return range(len(names))[int(label)]
+        return range(len(names))[int(column)]
     except (ValueError, IndexError):
         listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        raise StreamError(source, f"label={label!r} is none of the columns {listed}") from None
+        raise StreamError(source, f"{role}={column!r} is none of the columns {listed}") from None
 
 
-def _only(source: str, names: Sequence[str], name: str) -> int:
+def _only(source: str, names: Sequence[str], name: str, role: str = "label") -> int:
     at = names.index(name)
     if name in names[at + 1 :]:
         again = names.index(name, at + 1)
         raise StreamError(
-            source, f"columns {at} and {again} are both called {name}: say which is the label by its number, label={at}"
+            source,
+            f"columns {at} and {again} are both called {name}: say which is the {role} by its number, {role}={at}",
         )
     return at
+
+
+def _is_whole(column: str) -> bool:
+    return column.lstrip("+-").isdigit()

@@ -58,7 +58,7 @@ import numpy as np
 from gaptron.algorithms.advised import bandit, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
 from gaptron.algorithms.advised.council import MOST_STAY, log_odds
-from gaptron.algorithms.advised.full import AdvisedFull
+from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
@@ -128,8 +128,8 @@ def scratch(settings: Settings, problem: Problem, sparse: bool) -> Any:
 
 def weights(state: Any, sparse: bool) -> Matrix:
     """The certified W at the last ε, centred over labels. The advisers' are not in it."""
-    W, t = by_label(state.W, sparse), state.total[0]
-    W = W[: state.G.shape[1]]
+    W, t, K = by_label(state.W, sparse), state.total[0], state.G.shape[1]
+    W = W[:K] if isinstance(state, AdvisedFullState) else W[bandit.CERTIFIED * K :]
     return np.asarray((W - W.mean(axis=0)) * (t.step / t.square if t.square > full.TINY else 0.0))
 
 
@@ -144,7 +144,7 @@ def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool
         fresh = np.setdiff1d(np.arange(room), places)
         for j in range(W.shape[0] // room):
             W[j * room + places] = was[j * K : (j + 1) * K]
-        for j in range(1 if isinstance(settings, AdvisedFull) else 2):
+        for j in (0,) if isinstance(settings, AdvisedFull) else (bandit.SIDE, bandit.CERTIFIED):
             W[j * room + fresh] = was[j * K : (j + 1) * K].mean(axis=0)
         if old.total[0].last != UNKNOWN:
             new.total[0].last = places[old.total[0].last]

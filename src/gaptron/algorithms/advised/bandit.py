@@ -18,17 +18,17 @@ from gaptron.algorithms.advised.council import (
 )
 from gaptron.algorithms.advised.newton import Blocks, Desk, n_blocks, new_blocks, new_desk, new_diagonal, teach
 from gaptron.kernels import demands
-from gaptron.kernels.jit import jit
+from gaptron.kernels.jit import lean
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rows import add_from, add_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, least_exploration, logsumexp, point, softmax
+from gaptron.kernels.simplex import best, draw, least_exploration, point, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
 INSIDE = len(EXPERTS)
 VOICES = INSIDE + COPIES
-CERTIFIED, SIDE, ONE, NEWTON, TRACKER = range(5)  # learners, each with dK weights, side by side
+SIDE, ONE, NEWTON, TRACKER, CERTIFIED = range(5)  # learners, each with dK weights, side by side
 LEARNERS = 5
 PULL = 0.1  # ρ²: how fast v moves
 REACH = 10.0  # the range of a
@@ -55,7 +55,7 @@ class AdvisedBandit(NamedTuple):
 class AdvisedBanditState(NamedTuple):
     """What is learned."""
 
-    W: Matrix  # side by side: -Σ ĝ of the certified learner and of the side run, then the three advisers' weights
+    W: Matrix  # side by side: -Σ ĝ of the side run, the three advisers' weights, -Σ ĝ of the certified learner
     P: Blocks  # newton's inverse precision in blocks, or
     A: Vector  # its precision on a diagonal
     C: Vector  # the tracker's precision
@@ -151,6 +151,8 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
                 step=0.0,  # ε
                 scale=0.0,  # x̃ = scale·x
                 level=0.0,  # λ
+                v=0.0,
+                joined=0,  # are a and w + v a there?
                 none=0.0,  # newton's probability that no label is right
                 kappa=0.0,  # stickiness
                 found=0.0,  # d: finds per play of a label never hit
@@ -164,14 +166,14 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
 # --- line 1 ---------------------------------------------------------------------------------------------------
 
 
-@jit
+@lean
 def next_step(s: AdvisedBandit, t: Any, K: int) -> float:
     """ε, never above e₀ and never rising."""
     step = min(float(t.step), s.first, s.pace * s.reach / math.sqrt(K * (t.rounds + 1.0)))
     return min(step, s.reach * s.reach / (2.0 * t.level)) if t.level > 0.0 else step
 
 
-@jit
+@lean
 def spent(t: Any) -> float:
     """What free rounds have cost: M + O - Ψ of them, answers still missing counted as misses."""
     return float(t.missed + t.waiting - t.psi)
@@ -180,7 +182,7 @@ def spent(t: Any) -> float:
 # --- line 2 ---------------------------------------------------------------------------------------------------
 
 
-@jit
+@lean
 def softmax_or_none(z: Vector, beta: float, f: Vector) -> float:
     """f_k = exp z_k/(exp β + Σ exp z). Returns what is left: the probability that no label is right."""
     shift = max(z[best(z)], beta)
@@ -194,29 +196,30 @@ def softmax_or_none(z: Vector, beta: float, f: Vector) -> float:
     return none / total
 
 
-@jit
+@lean
 def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: int, ratio: float) -> None:
-    """What each expert says of the labels available, and who speaks."""
+    """What each expert says of the labels available, and who speaks. ratio = 0: the certified one says nothing."""
     K, now = rd.z.shape[0], work.now[0]
     labels, F = work.labels[:n], work.F[:, :n]
     for i in range(n):
         k = labels[i]
-        work.w[i] = ratio * work.raw[k]
+        work.w[i] = ratio * work.raw[CERTIFIED * K + k]
         work.side[i] = work.raw[SIDE * K + k]
-        F[0, i] = work.w[i]
+        F[0, i] = 1.0 / n
         F[1, i] = sigmoid(now.scale * work.raw[ONE * K + k])
         F[2, i] = now.scale * work.raw[NEWTON * K + k]
         F[3, i] = now.scale * work.raw[TRACKER * K + k]
-    softmax(F[0], best(F[0]), F[0])
+    if ratio != 0.0:
+        softmax(work.w[:n], best(work.w[:n]), F[0])
     now.none = softmax_or_none(F[2], state.total[0].beta, F[2])
     softmax(F[3], best(F[3]), F[3])
     now.spoke = invite(rd.advice, labels, F, INSIDE)
     now.caller = best(F[INSIDE]) if now.spoke > INSIDE else UNKNOWN
 
 
-@jit
+@lean
 def blend(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: int) -> float:
-    """B = Σ ω_j f_j with stickiness and optimism; its top is k̂, and its logarithms are a. Returns P(k̂).
+    """B = Σ ω_j f_j with stickiness and optimism, and its top k̂. Returns P(k̂).
 
     The scores shown leave the optimism out: it is for playing, to find labels, not for predicting.
     """
@@ -237,22 +240,31 @@ def blend(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: i
         work.base[i] = outside + certified
         if i == pushed:
             outside *= math.exp(now.kappa)
-        rd.z[k] = math.log(max(outside + certified, LEAST))
+        rd.z[k] = outside + certified
         if state.hits[k] == 0.0:
             new = (omega[2] * work.F[2, i] + omega[3] * work.F[3, i]) / heard
             outside += more / (1.0 + state.asked[k]) * new
         work.B[i] = outside + certified
-        work.a[i] = math.log(max(work.B[i], LEAST))
         total += work.B[i]
     now.top = best(work.B[:n])
-    centre(work.a[:n], REACH, 1.0)
     return float(work.B[now.top] / total)
 
 
 # --- lines 3 and 4 --------------------------------------------------------------------------------------------
 
 
-@jit
+@lean
+def join(work: AdvisedBanditScratch, n: int) -> None:
+    """a = ln B, cut and centred, and the scores w + v a. Only certified rounds need them."""
+    for i in range(n):
+        work.a[i] = math.log(max(work.B[i], LEAST))
+    centre(work.a[:n], REACH, 1.0)
+    for i in range(n):
+        work.w[i] += work.now[0].v * work.a[i]
+    work.now[0].joined = 1
+
+
+@lean
 def demand_in_v(step: float, a: Vector, p: Vector, b: Vector, c: Vector) -> None:
     """What the second moment of the gradient in v adds to b and c."""
     kappa, mu = step * PULL / (2.0 * LN2 * LN2), 0.0
@@ -263,7 +275,7 @@ def demand_in_v(step: float, a: Vector, p: Vector, b: Vector, c: Vector) -> None
         c[i] += kappa * a[i] * a[i]
 
 
-@jit
+@lean
 def is_free(s: AdvisedBandit, t: Any, step: float, sure: float) -> bool:
     """May k̂ be played without exploring? While most of the budget is left, yes; near its end only sure rounds."""
     most = s.budget * (s.reach * s.reach + 1.0 / PULL) / (2.0 * step)
@@ -271,7 +283,7 @@ def is_free(s: AdvisedBandit, t: Any, step: float, sure: float) -> bool:
     return bool(most > 0.0 and left >= 1.0 and 1.0 - sure <= min(1.0, left / most))
 
 
-@jit
+@lean
 def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedBanditScratch, u: float) -> int:
     """Lines 1-4."""
     K, t, now = rd.z.shape[0], state.total[0], work.now[0]
@@ -283,13 +295,13 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     ratio, share = (now.step / now.square, now.own / now.square) if now.square > TINY else (0.0, 0.0)
     for k in range(K):
         rd.z[k], rd.p[k] = -math.inf, 0.0
-    scores(state.W, x, work.raw)
+    if t.certified == 0.0:  # the certified learner knows nothing yet
+        ratio = 0.0
+    scores(state.W, x, work.raw if ratio != 0.0 else work.raw[: CERTIFIED * K])
     listen(state, work, rd, n, ratio)
     sure = blend(state, work, rd, n)
-    a, w, q = work.a[:n], work.w[:n], work.q[:n]
-    v = 1.0 - now.step * PULL * t.moved
-    for i in range(n):
-        w[i] += v * a[i]
+    w, q = work.w[:n], work.q[:n]
+    now.v, now.joined = 1.0 - now.step * PULL * t.moved, 0
     free, apart = is_free(s, t, now.step, sure), now.caller != UNKNOWN
     if apart and forced(s.guard, t):
         point(q, now.caller)
@@ -297,15 +309,16 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     elif free:
         point(q, now.top)
     else:
+        join(work, n)
         demands.logistic(w, work.p[:n], best(w), now.step * share / 2.0, True, 1.0, 0, work.b[:n], work.c[:n])
-        demand_in_v(now.step, a, work.p[:n], work.b[:n], work.c[:n])
+        demand_in_v(now.step, work.a[:n], work.p[:n], work.b[:n], work.c[:n])
         now.level, _ = least_exploration(work.b[:n], work.c[:n], now.top, q)
     for i in range(n):
         rd.p[work.labels[i]] = q[i]
     mark = rd.mark[0]
     mark.last, mark.free, mark.apart = t.last, 1 if free else 0, 1 if apart and q[now.caller] < 1.0 else 0
     rd.note[0], rd.note[1], rd.note[2], rd.note[3] = now.level, now.step, 1.0 - q[now.top], 1.0 if free else 0.0
-    rd.note[4], rd.note[5], rd.note[6], rd.note[7] = spent(t), now.kappa, now.found, v
+    rd.note[4], rd.note[5], rd.note[6], rd.note[7] = spent(t), now.kappa, now.found, now.v
     heard = 0.0
     for j in range(now.spoke):
         heard += state.omega[j]
@@ -316,7 +329,7 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     return int(now.label)
 
 
-@jit
+@lean
 def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch) -> None:
     """What the decision itself fixes, answered or not: X, Λ, ε, the mean of ‖x‖², and what is waited for."""
     t, now = state.total[0], work.now[0]
@@ -338,12 +351,14 @@ def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: Advised
 # --- line 5 ---------------------------------------------------------------------------------------------------
 
 
-@jit
+@lean
 def learn_certified(
     state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedBanditScratch, n: int, at: int, reward: float
 ) -> None:
     """The certified learner: ĝ = r ⊗ x, weighted by the chance of the draw."""
     K, t, labels, w, a, p = rd.z.shape[0], state.total[0], work.labels[:n], work.w[:n], work.a[:n], work.p[:n]
+    if not work.now[0].joined:  # when this was decided the round was certified, and today it would not be
+        join(work, n)
     softmax(w, best(w), p)
     weight = reward / rd.p[labels[at]]
     # Centring moves all scores of a round alike, and is left out; but it moves only those available.
@@ -354,10 +369,10 @@ def learn_certified(
         work.all[labels[i]] = (level - p[i] + (weight if i == at else 0.0)) / LN2
         mu += p[i] * a[i]
     t.moved += (mu - weight * a[at]) / LN2
-    add_from(state.W, x, 0, work.all)
+    add_from(state.W, x, CERTIFIED * K, work.all)
 
 
-@jit
+@lean
 def learn_free(
     s: AdvisedBandit,
     state: AdvisedBanditState,
@@ -377,8 +392,9 @@ def learn_free(
     if reward > 0.0:
         for i in range(n):
             z[i] *= eta
-        softmax(z, best(z), p)
-        loss, own = (logsumexp(z) - z[at]) / LN2, 0.0
+        top = best(z)
+        softmax(z, top, p)
+        loss, own = (z[top] - z[at] - math.log(p[top])) / LN2, 0.0
         for k in range(K):
             work.all[k] = 0.0
         for i in range(n):
@@ -392,7 +408,7 @@ def learn_free(
         t.side_step = min(t.side_step, s.reach * s.reach / (2.0 * over))
 
 
-@jit
+@lean
 def believe(omega: Vector, F: Matrix, spoke: int, at: int, reward: float) -> None:
     """Bayes' rule on the answer, then a share for all, as large as the answer says much."""
     total, after, thought = 0.0, 0.0, 0.0
@@ -413,7 +429,7 @@ def believe(omega: Vector, F: Matrix, spoke: int, at: int, reward: float) -> Non
         omega[j] = total * ((1.0 - share) * omega[j] / after + share / spoke)
 
 
-@jit
+@lean
 def count(state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch, n: int, at: int, reward: float) -> None:
     """Who was ahead: where an expert would have played another label, a miss counts for it and a hit against it."""
     t, now = state.total[0], work.now[0]
@@ -428,7 +444,7 @@ def count(state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch, n: i
         t.caller += (now.caller == at) == (reward < 0.5)
 
 
-@jit
+@lean
 def remember(
     state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch, n: int, label: int, reward: float
 ) -> None:
@@ -447,7 +463,7 @@ def remember(
     state.asked[label] = 0.0
 
 
-@jit
+@lean
 def advise(
     state: AdvisedBanditState, x: Row, K: int, work: AdvisedBanditScratch, n: int, at: int, reward: float
 ) -> None:
@@ -481,7 +497,7 @@ def advise(
             )
 
 
-@jit
+@lean
 def learn(
     s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedBanditScratch, label: int, truth: int
 ) -> None:

@@ -13,7 +13,7 @@ the council thought? In log-odds, with S right of n and E thought,
 import math
 from typing import Any
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.jit import lean
 from gaptron.kernels.simplex import best
 from gaptron.types import UNKNOWN, Flags, Integers, Matrix, Vector
 
@@ -24,7 +24,7 @@ MOST_STAY = 5.0  # log-odds
 SLACK = 0.1  # α of the guard: each mistake of the caller allows this many more of ours
 
 
-@jit
+@lean
 def available(among: Flags, labels: Integers) -> int:
     """Write the labels that may be played one behind the other. Returns how many; all that follows is about them."""
     n = 0
@@ -35,7 +35,7 @@ def available(among: Flags, labels: Integers) -> int:
     return n
 
 
-@jit
+@lean
 def place_of(label: int, labels: Integers) -> int:
     """Where a label stands among those available; UNKNOWN: it does not."""
     for i in range(labels.shape[0]):
@@ -44,7 +44,7 @@ def place_of(label: int, labels: Integers) -> int:
     return UNKNOWN
 
 
-@jit
+@lean
 def invite(advice: Vector, labels: Integers, F: Matrix, first: int) -> int:
     """Write the tempered copies of the caller's advice from row `first` on. Returns how many experts speak."""
     n, total = labels.shape[0], 0.0
@@ -61,7 +61,7 @@ def invite(advice: Vector, labels: Integers, F: Matrix, first: int) -> int:
     return first + COPIES
 
 
-@jit
+@lean
 def centre(a: Vector, reach: float, share: float) -> None:
     """Raise a to at least its largest entry less `reach`; then make the entries sum to 0 and take a share of them."""
     least, mean = a[best(a)] - reach, 0.0
@@ -73,14 +73,14 @@ def centre(a: Vector, reach: float, share: float) -> None:
         a[i] = share * (a[i] - mean)
 
 
-@jit
+@lean
 def log_odds(stay: Any) -> float:
     """λ(S, E, n): how much more often labels stayed than was thought."""
     right, thought = (5.0 + stay.right) / (10.0 + stay.seen), (5.0 + stay.thought) / (10.0 + stay.seen)
     return math.log(right / (1.0 - right)) - math.log(thought / (1.0 - thought))
 
 
-@jit
+@lean
 def watch(stay: Any, right: float, thought: float) -> None:
     """One answer more, and a thousandth of the older ones forgotten."""
     stay.right = MEMORY * stay.right + right
@@ -91,7 +91,7 @@ def watch(stay: Any, right: float, thought: float) -> None:
 # --- guard ----------------------------------------------------------------------------------------------------
 
 
-@jit
+@lean
 def forced(guard: float, t: Any) -> bool:
     """Could one disagreement more with the caller break M_T ≤ 1.1·M_T(caller) + guard? Then its label is played."""
     return bool(t.lead + t.open + 1.0 > guard + SLACK * t.caller)

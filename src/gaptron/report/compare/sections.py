@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from gaptron.experiments.account import RADIUS
 from gaptron.experiments.grouping import Arena, Variant, settings_text
 from gaptron.experiments.ranks import ALPHA, FEWEST, Ranks, ranks
 from gaptron.experiments.summary import Field
@@ -13,6 +14,7 @@ from gaptron.report.compare import critical, curves, row_figures, tuning
 from gaptron.report.compare.elements import Cell, Part, Picture, Section, Table
 from gaptron.report.compare.figure import save, shade
 from gaptron.report.compare.wording import feedback, percent, points, several, slope, span
+from gaptron.types import Feedback
 
 
 def sections(summary: list[Field], folder: Path) -> list[Section]:
@@ -51,7 +53,9 @@ def sections(summary: list[Field], folder: Path) -> list[Section]:
             "What theory promised",
             "Expected mistakes beside the bound the algorithm's theorem gives on the very stream played, for the best "
             "comparator in hindsight; means over the seeds for which it was worked out. A bound at or above the "
-            "number of rounds says nothing yet.",
+            "number of rounds says nothing yet. Observed, under bandit feedback: on the rounds of these runs no linear "
+            f"rule of norm at most {RADIUS:g}/X, X the longest row, has less base-2 log loss; of mistakes it says "
+            "nothing.",
             maker.bounds,
         ),
         (
@@ -177,6 +181,8 @@ class _Maker(NamedTuple):
         if not rows:
             return None
         head = ["stream", "algorithm", "expected mistakes", "bound", "share used", "what it says", "certificate Λ"]
+        if field.feedback == Feedback.BANDIT.word:
+            head.append("observed: log loss of every rule at least")
         pictures = []
         if row_figures.bounded(field):
             drawing = row_figures.shares(field, self.colours)
@@ -189,15 +195,19 @@ class _Maker(NamedTuple):
         levels = [run.certificate["level"] for run in runs if run.certificate and "level" in run.certificate]
         level = _mean(levels, 1) if levels else Cell("–")
         start = [Cell(field.places[arena]), _name(field, variant)]
+        last = [level]
+        if field.feedback == Feedback.BANDIT.word:
+            losses = [run.observed["least_loss"] for run in runs if run.observed and "least_loss" in run.observed]
+            last.append(_mean(losses, 1) if losses else Cell("–"))
         if pair is None:
             why = next((run.bound_reason for run in runs if run.bound_reason), "not worked out")
             mistakes = _mean([run.expected_mistakes for run in runs], 1)
-            return [*start, mistakes, Cell("none"), Cell("–"), Cell(why), level]
+            return [*start, mistakes, Cell("none"), Cell("–"), Cell(why), *last]
         expected, bound = pair
         theorem = next(str(run.bound.get("theorem", "")) for run in runs if run.bound)
         says = Cell("exceeds the rounds: says nothing yet", None, "quiet") if bound >= arena.rounds else Cell(theorem)
         used = Cell(f"{expected / bound:.1%}", expected / bound) if bound > 0 else Cell("–")
-        return [*start, Cell(f"{expected:,.1f}", expected), Cell(f"{bound:,.1f}", bound), used, says, level]
+        return [*start, Cell(f"{expected:,.1f}", expected), Cell(f"{bound:,.1f}", bound), used, says, *last]
 
     def tuning(self, field: Field) -> Part | None:
         drawn = tuning.drawable(field)

@@ -1,0 +1,307 @@
+"""Answers as the world gives them, at the front door: labels not available, answers worth a fraction, late ones."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gaptron
+from gaptron.algorithms import NAMES, able, load
+from gaptron.errors import DecisionError, InputError, NoBoundError
+from gaptron.experiments.late import play_late
+from gaptron.streams import open_stream, prepare
+from gaptron.types import Feedback
+from tests.conftest import noisy_stream, portrait, random_stream, shared_data
+
+X, Y, K = random_stream(80)
+WORDS = ["mail", "chat", "phone", "fax"]
+
+
+def make(algorithm="squarecb", feedback="bandit", **more):
+    given = {"norm": 3.0, "radius": 1.0, "horizon": 100, "classes": WORDS, "seed": 5, **more}
+    return gaptron.Learner(algorithm, feedback=feedback, **given)
+
+
+# --- which labels are available ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "among",
+    [["mail", "chat"], ("chat", "mail"), {"mail", "chat"}, np.array(["mail", "chat"]), ["mail", "mail", "chat"],
+     [True, True, False, False], np.array([True, True, False, False]), iter(["mail", "chat"])],
+)  # fmt: skip
+def test_available_labels_are_named_in_any_collection(among):
+    p = make().decide(X[0], among=among).distribution
+    np.testing.assert_array_equal(p, [0.5, 0.5, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "among, problem",
+    [
+        ([], "at least one"),
+        ("mail", "must be a list of labels"),
+        (3, "must be a list of labels"),
+        (["mail", "letter"], "'letter' is not one of the 4 classes"),
+        ([True, False], "2 booleans for 4 labels"),
+        ([False] * 4, "at least one"),
+        (["mail", None], "missing"),
+        ([["mail"]], "not one of"),
+    ],
+)
+def test_what_names_no_labels_is_refused_and_changes_nothing(among, problem):
+    learner = make()
+    learner.play(X[:20], [WORDS[k] for k in Y[:20]])
+    before = portrait(learner)
+    for call in (
+        lambda: learner.decide(X[0], among=among),
+        lambda: learner.play(X[:2], WORDS[:2], among=[["mail"], among]),
+        lambda: learner.distribution(X[:2], among=[["mail"], among]),
+        lambda: learner.learn_logged(X[0], "mail", 0.5, correct=True, among=among),
+    ):
+        with pytest.raises(InputError, match=problem):
+            call()
+    assert portrait(learner) == before
+
+
+@pytest.mark.parametrize(
+    "among, problem",
+    [
+        (3, "for each round"),
+        ([["mail"]], "1 rounds, but there are 2"),
+        (np.ones((2, 3), dtype=bool), "round 0 has 3 booleans for 4 labels"),
+        (np.ones((3, 4), dtype=bool), "3 rounds, but there are 2"),
+    ],
+)
+def test_availability_of_many_rounds_must_fit(among, problem):
+    with pytest.raises(InputError, match=problem):
+        make().play(X[:2], WORDS[:2], among=among)
+
+
+def test_booleans_are_labels_where_labels_are_booleans():
+    learner = make("softmax", "full", classes=[False, True])
+    assert learner.decide(X[0], among=[True]).label is True
+    assert learner.decide(X[0], among=[False]).label is False
+
+
+def test_a_right_label_that_was_not_available_is_refused_and_changes_nothing():
+    learner = make("softmax", "full")
+    decision = learner.decide(X[0], among=["mail", "chat"])
+    before = portrait(learner)
+    with pytest.raises(InputError, match="'fax' cannot be the right one"):
+        learner.learn(decision, label="fax")
+    among = np.ones((3, 4), dtype=bool)
+    among[1, 2] = False
+    with pytest.raises(InputError, match="row 1: the right label 'phone' is not among"):
+        learner.play(X[:3], ["mail", "phone", "fax"], among=among)
+    with pytest.raises(InputError, match="'fax' cannot be the right one"):
+        learner.learn_logged(X[0], "mail", 1.0, truth="fax", among=["mail"])
+    assert portrait(learner) == before
+    learner.learn(decision, label="chat")
+
+
+def test_under_bandit_feedback_the_right_label_may_be_out():
+    learner = make()
+    among = np.zeros((3, 4), dtype=bool)
+    among[:, :2] = True
+    trace = learner.play(X[:3], ["fax", "fax", "fax"], among=among)
+    assert trace.mistakes == 3 and trace.expected_mistakes == 3.0
+
+
+def test_a_logged_label_was_available():
+    with pytest.raises(InputError, match="'fax' was played, but among"):
+        make().learn_logged(X[0], "fax", 0.5, correct=True, among=["mail"])
+
+
+def test_one_label_alone_is_played():
+    learner = make("frugal-gaptron")
+    decision = learner.decide(X[0], among=["phone"])
+    assert (decision.label, decision.probability) == ("phone", 1.0)
+    before = learner.weights
+    learner.learn(decision, correct=True)
+    np.testing.assert_array_equal(learner.weights, before)  # nothing could have been learned
+
+
+def test_looking_before_the_settings_are_known():
+    learner = make(norm=None)
+    np.testing.assert_array_equal(learner.distribution(X[:1], among=[["mail", "fax"]]), [[0.5, 0, 0, 0.5]])
+    assert learner.predict(X[:1], among=[["fax"]]) == ["fax"]
+
+
+def test_sparse_rows_too():
+    among = np.tile([True, False, True, True], (80, 1))
+    dense, sparse = make(), make()
+    one = dense.play(X, [WORDS[k] for k in Y], among=among)
+    two = sparse.play(sp.csr_matrix(X), [WORDS[k] for k in Y], among=among)
+    np.testing.assert_array_equal(one.codes, two.codes)
+    assert not (one.codes == 1).any()
+
+
+@pytest.mark.parametrize("trait", ["among", "rewards", "advice"])
+def test_those_who_cannot_name_those_who_can(trait):
+    names = able(trait).split(", ")
+    assert names == [name for name in NAMES if getattr(load(name).CARD, trait)]
+
+
+# --- what an answer is worth -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reward", [-0.1, 1.1, math.nan, math.inf, "0.5", [0.5], 1j])
+def test_rewards_that_are_none_are_refused_and_change_nothing(reward):
+    learner = make()
+    decision = learner.decide(X[0])
+    before = portrait(learner)
+    with pytest.raises(InputError, match="reward"):
+        learner.learn(decision, reward=reward)
+    with pytest.raises(InputError, match="reward"):
+        learner.play(X[:2], WORDS[:2], reward=[1.0, reward])
+    with pytest.raises(InputError, match="reward"):
+        learner.learn_logged(X[0], "mail", 0.5, reward=reward)
+    assert portrait(learner) == before
+
+
+@pytest.mark.parametrize("answer", [{}, {"correct": True, "reward": 1.0}, {"label": "mail", "reward": 1.0}])
+def test_a_bandit_answer_is_one_of_two(answer):
+    learner = make()
+    decision = learner.decide(X[0])
+    with pytest.raises(DecisionError, match=r"correct=True or False\), or reward="):
+        learner.learn(decision, **answer)
+
+
+def test_full_information_has_no_rewards():
+    learner = make("softmax", "full")
+    with pytest.raises(DecisionError, match="full information"):
+        learner.learn(learner.decide(X[0]), reward=1.0)
+    with pytest.raises(InputError, match="feedback='bandit'"):
+        learner.play(X[:2], WORDS[:2], reward=[1.0, 1.0])
+
+
+@pytest.mark.parametrize("reward", [np.ones(3), np.ones((2, 3)), [["a"] * 4] * 2, [[1.0], [1.0, 2.0]]])
+def test_rewards_of_many_rounds_must_fit(reward):
+    with pytest.raises(InputError, match="reward"):
+        make().play(X[:2], WORDS[:2], reward=reward)
+
+
+@pytest.mark.parametrize("yes", [True, 1, 1.0, np.bool_(True), np.int8(1), np.float32(1)])
+def test_right_may_be_said_as_a_number(yes):
+    one, two = make(), make()
+    one.learn(one.decide(X[0]), correct=yes), two.learn(two.decide(X[0]), reward=1)
+    assert portrait(one) == portrait(two)
+
+
+def test_a_reward_of_nothing_is_a_wrong_label_even_if_it_was_the_right_one():
+    one, two = make(), make()
+    labels = [WORDS[k] for k in Y]
+    paid = one.play(X, labels, reward=np.zeros(80))
+    others = [WORDS[(code + 1) % K] for code in paid.codes]
+    two.play(X, others)
+    np.testing.assert_array_equal(one.weights, two.weights)
+    assert not paid.reward.any()
+
+
+def test_a_trace_counts_rewards():
+    worth = np.random.default_rng(0).random(80).round(2)
+    labels = [WORDS[k] for k in Y]
+    whole = make().play(X, labels, reward=worth)
+    np.testing.assert_array_equal(whole.reward, np.where(whole.wrong, 0.0, worth))
+    again = make()
+    parts = again.play(X[:30], labels[:30], reward=worth[:30]) + again.play(X[30:], labels[30:], reward=worth[30:])
+    np.testing.assert_array_equal(parts.reward, whole.reward)
+    np.testing.assert_array_equal(whole.first(10).reward, whole.reward[:10])
+    np.testing.assert_array_equal(whole.in_order(np.arange(80)[::-1]).reward, whole.reward[::-1])
+    with pytest.raises(InputError, match="rewards in different ways"):
+        _ = whole + again.play(X[:1], labels[:1])
+
+
+# --- what is promised then ---------------------------------------------------------------------------------------
+
+
+def test_the_bound_ends_where_no_rules_loss_is_known():
+    learner = make("frugal-gaptron", classes=None, n_classes=K)
+    learner.play(X, Y, reward=np.ones(80))
+    assert learner.bound(X, Y).value > 0
+    learner.play(X, Y, reward=np.full(80, 0.5))
+    with pytest.raises(NoBoundError, match="worth a fraction"):
+        learner.bound(np.vstack([X, X]), np.r_[Y, Y])
+    assert learner.certificate.norm > 0  # a number of another theorem, still there to be read
+    several = make("frugal-gaptron", classes=None, n_classes=K)
+    several.play(X, reward=np.eye(K)[Y])
+    with pytest.raises(NoBoundError, match="several labels"):
+        several.bound(X, Y)
+
+
+def test_with_labels_left_out_the_bound_is_that_of_a_certificate_with_full_information():
+    s = noisy_stream(200)
+    among = np.random.default_rng(0).random((200, s.K)) < 0.5
+    among[np.arange(200), s.y] = True
+    full = gaptron.Learner("frugal-gaptron", n_classes=s.K, seed=1)
+    trace = full.play(s.X, s.y, among=among)
+    assert full.certificate.level <= 1e-9
+    assert trace.expected_mistakes <= full.bound(s.X, s.y).value
+    bandit = gaptron.Learner("frugal-gaptron", n_classes=s.K, feedback="bandit", seed=1)
+    bandit.play(s.X, s.y, among=among)
+    with pytest.raises(NoBoundError, match="nobody said whether"):
+        bandit.bound(s.X, s.y)
+    other = gaptron.Learner("gaptron", n_classes=s.K, seed=1, norm=1.0, radius=1.0)
+    other.play(s.X, s.y, among=among)
+    with pytest.raises(NoBoundError, match="all labels in every round"):
+        other.bound(s.X, s.y)
+
+
+def test_a_file_remembers_that_labels_were_left_out_and_answers_worth_a_fraction(tmp_path):
+    learner = make("frugal-gaptron")
+    learner.learn(learner.decide(X[0], among=["mail", "fax"]), reward=0.5)
+    learner.save(tmp_path / "model")
+    for name in ("_left_out", "_fractions"):
+        assert getattr(gaptron.Learner.load(tmp_path / "model"), name) is True
+
+
+# --- late --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm, feedback", [("squarecb", "bandit"), ("softmax", "full")])
+def test_a_wait_of_nothing_is_playing(algorithm, feedback):
+    one, two = (make(algorithm, feedback, classes=None, n_classes=K) for _ in range(2))
+    trace = one.play(X, Y)
+    np.testing.assert_array_equal(play_late(two, X, Y, 0), trace.wrong)
+    assert portrait(one) == portrait(two)
+
+
+def test_answers_come_when_they_are_due_and_not_after_the_last_row():
+    learner = make(classes=None, n_classes=K)
+    waits = np.full(80, 5.0)
+    waits[::4] = math.inf
+    play_late(learner, X, Y, waits)
+    assert learner.decided == 80 and learner.rounds == sum(t % 4 > 0 and t + 5 < 80 for t in range(80))
+
+
+@pytest.mark.parametrize("wait", [-1.0, [1.0, 2.0], np.full(80, math.nan)])
+def test_waits_that_are_none_are_refused(wait):
+    with pytest.raises(InputError, match="wait"):
+        play_late(make(classes=None, n_classes=K), X, Y, wait)
+
+
+CASES = [
+    (name, feedback.word)
+    for name in ("advised-gaptron", "squarecb", "softmax", "arow")
+    for feedback in load(name).CARD.feedback
+    if feedback is not Feedback.GRAPH
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["digits", "usps", "pendigits", "covtype"])
+@pytest.mark.parametrize("algorithm, feedback", CASES)
+def test_answers_a_thousand_late_cost_at_most_two_points_at_the_end(algorithm, feedback, data):
+    """The last thousand of 10,000 rounds, a mean over seeds."""
+    shared_data()
+    made = prepare(open_stream(data), standardize=True, constant=True, unit_norm=True)
+    late, prompt = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        order = np.concatenate([rng.permutation(made.n_rounds) for _ in range(-(-10_000 // made.n_rounds))])[:10_000]
+        rows, y = made.X[order], made.y[order]
+        for errors, wait in ((prompt, 0), (late, 1000)):
+            who = gaptron.Learner(algorithm, n_classes=made.n_classes, feedback=feedback, seed=seed, norm=1.001)
+            errors.append(play_late(who, rows, y, wait)[-1000:].mean())
+    assert np.mean(late) <= np.mean(prompt) + 0.02
