@@ -5,13 +5,29 @@ import math
 import numpy as np
 import pytest
 
-from tests.algorithms.advised_player import Player, advice_of
+import gaptron
+from gaptron.algorithms import advised
+from gaptron.algorithms.advised import bandit, full
+from gaptron.errors import InputError, NoBoundError, SettingError
+from gaptron.types import Feedback
+from tests.algorithms.advised_player import Player, advice_of, problem
 from tests.algorithms.advised_textbook import BanditBook, FullBook
-from tests.conftest import noisy_stream, random_stream
+from tests.conftest import noisy_stream, portrait, random_stream, separable_stream
 
 LN2 = math.log(2)
 FEEDBACKS = ["full", "bandit"]
 close = np.testing.assert_allclose
+
+
+def learner(feedback="full", K=3, seed=0, **more):
+    return gaptron.Learner("advised-gaptron", feedback=feedback, n_classes=K, seed=seed, **more)
+
+
+def answer(who, decision, truth):
+    if who.problem.feedback is Feedback.BANDIT:
+        who.learn(decision, correct=bool(decision.label == truth))
+    else:
+        who.learn(decision, label=truth)
 
 
 # --- side by side ---------------------------------------------------------------------------------------------
@@ -203,3 +219,533 @@ def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, gua
     else:
         assert 0 < free and (free < T or guard < math.inf)
     assert (forced > 0) == (guard < math.inf)
+
+
+# --- by hand --------------------------------------------------------------------------------------------------
+
+
+def test_the_first_rounds_of_full_information_by_hand():
+    """K = 2, x = 1. All tie, κ_x = ½: both labels ask 1 - 1 + ½·½ = ¼, and label 0 gets what is left. Told 1:
+
+    H = 0 - ¼;  w = ∓ε·½/ln 2 = ∓½ ln 2.   Newton: r = ±½, h = ½·½, v = 16: z = ∓8/5, P = 16 - ¼·16²/5 = 16/5.
+    Tracker: h = ¼·½: z = ∓½·16/3 = ∓8/3, precision 1/16 + 1/8.   So a = ∓½(8/5 + 8/3) = ∓32/15, z = ∓(½ ln 2 + 32/15).
+    """
+    who = learner(K=2)
+    first = who.decide([1.0])
+    close(first.distribution, [0.75, 0.25], atol=1e-15)
+    who.learn(first, label=1)
+    state, t = who._core.state, who._core.state.total[0]
+    assert who.advice.cost == -0.25 and t.gap == 0.0 and t.last == 1
+    close(who.weights, [[-LN2 / 2], [LN2 / 2]], rtol=1e-14)
+    close(state.W[2:, 0], [-1.6, 1.6, -8 / 3, 8 / 3], rtol=1e-14)
+    close(state.P[0, 0, 0], 3.2, rtol=1e-14)
+    close(np.diag(state.P[0])[1:], 16.0)
+    close(state.C, 3 / 16, rtol=1e-14)
+    close(state.G, 1.5, rtol=1e-14)
+    second = who.decide([1.0])
+    z = LN2 / 2 + 32 / 15
+    p = 1 / (1 + math.exp(2 * z))  # of label 0
+    second_moment = p * p * (2 + 0.04 * (2 * 32 / 15) ** 2) / 2  # ‖p̃ - e_1‖² = 2p², ⟨p̃ - e_1, a⟩ = -p·64/15
+    asks = [0.0, 1 + math.log2(1 - p) + second_moment]
+    assert 1 + math.log2(p) + 1 + 0.5 * 0.04 * (64 / 15) ** 2 < 0  # the most that label 0 could ask
+    close(second.distribution, [0.0, 1.0], atol=1e-15)  # label 1 asks for next to all, and is heir
+    close(who._core.scratch.b[:2], [1 + math.log2(p) + (1 - p) ** 2 / p**2 * second_moment, asks[1]], rtol=1e-12)
+    close(who.scores([[1.0]]), [[-32 / 15, 32 / 15]], rtol=1e-14)  # the certified learner is not heard yet
+    who.learn(second, label=1)
+    assert who.advice.cost == -0.25  # + 1 - 1: k° was right, and played
+    # Stacking: τ = softmax(∓32/15), r = ±τ_0; g_j = -2τ_0·score; the certified learner is heard from now on.
+    tau = 1 / (1 + math.exp(64 / 15))
+    g = -2 * tau * np.array([LN2 / 2, 1.6, 8 / 3])
+    close(state.voice[:3], [0, 0.5, 0.5] - g / np.sqrt(1 + g**2), rtol=1e-12)
+    close(state.stay[0].tolist(), (1.0, 1 - tau, 1.0), rtol=1e-12)
+    assert who.certificate.step == LN2**2 and who.certificate.level == 0.0
+
+
+def test_the_first_bandit_hit_by_hand():
+    """K = 2, x = 1: free. f = ½, ½, ⅓ (a third says "none of them"), ½; label 0 is played.
+
+    A hit: Ψ = log₂2 - 1·½, as κ = 1; Bayes' rule ω ∝ 3, 3, 2, 3, with a share of 1 %.
+    Newton: r = (-⅔, ⅓) times √0.9, √1.125; h = ¼·⅔, so 1 + hv = 11/3; β = -⅓/√(1 + 1/9).
+    """
+    who = learner("bandit", K=2)
+    decision = who.decide([1.0])
+    close(decision.distribution, [1.0, 0.0])
+    close(who.scores([[1.0]]), math.log(11 / 24), rtol=1e-14)
+    who.learn(decision, correct=True)
+    state, t = who._core.state, who._core.state.total[0]
+    assert t.psi == pytest.approx(0.5, rel=1e-14) and (t.missed, t.waiting, t.certified) == (0, 0, 0)
+    close(list(who.advice.heard.values()), np.array([3, 3, 2, 3]) / 11 * 0.99 + 0.0025, rtol=1e-12)
+    W = state.W.reshape(5, 2)
+    close(W[0], 0.0)  # the certified learner learns nothing in free rounds
+    close(W[1], np.array([0.5, -0.5]) / LN2, rtol=1e-14)
+    close(W[2], [0.5, 0.0], rtol=1e-14)
+    close(W[3], np.array([2 / 3 * math.sqrt(0.9), -math.sqrt(1.125) / 3]) * 48 / 11, rtol=1e-14)
+    close(W[4], [8 / 3, -8 / 3], rtol=1e-14)
+    assert t.beta == pytest.approx(-1 / math.sqrt(10), rel=1e-14)
+    close(state.other[0].tolist(), (1.0, 0.5, 1.0))
+    assert (t.finds, t.tries, t.last) == (0.5, 0.5, 0)
+    assert who.advice.discovery == pytest.approx(1.5 / 2.5)
+    # The certificate so far: nothing was certified, N/(2ε') + M - Ψ.
+    assert who.certificate.cost(3.0) == pytest.approx(9 / (4 * LN2**2) - 0.5, rel=1e-12)
+
+
+def test_a_first_wrong_bandit_guess_by_hand():
+    """A miss at K = 2. Newton: f/(1 - f) = ½, r = (⅓, -⅙), h = ¼·⅓, 1 + hv = 7/3; β = ⅙/√(1 + 1/36)."""
+    who = learner("bandit", K=2)
+    who.learn(who.decide([1.0]), correct=False)
+    state, t = who._core.state, who._core.state.total[0]
+    W = state.W.reshape(5, 2)
+    close(W[:2], 0.0)
+    close(W[2], [-0.5, 0.0], rtol=1e-14)
+    G = np.array([4 / 3, 7 / 6])
+    close(W[3], np.array([-1 / 3, 1 / 6]) * np.sqrt(2.5 / (2 * G)) * 48 / 7, rtol=1e-14)
+    close(W[4], [-8 / 3, 8 / 3], rtol=1e-14)  # f/(1 - f) = 1: the same size as a hit
+    assert t.beta == pytest.approx(1 / math.sqrt(37), rel=1e-14)
+    assert (t.missed, t.psi, t.side_step, t.last) == (1.0, 0.0, 2 * LN2**2, -1)
+    close(list(who.advice.heard.values()), np.array([3, 3, 4, 3]) / 13 * 0.99 + 0.0025, rtol=1e-12)
+    assert (t.finds, t.tries) == (0.0, 1.0)
+
+
+def test_the_bandit_step_by_hand():
+    """ε = min{e₀, cD/√(Kt), D²/(2Λ)}, never rising."""
+    for K, D in ((2, 20.0), (7, 0.5)):
+        for t, level, before in [(1, 0, 1), (5, 0, 1), (10**6, 0, 1), (5, 1e-9, 1), (5, 1e4, 1), (5, 0, 1e-6)]:
+            who = Player("bandit", K, 1, reach=D)
+            who.total.rounds, who.total.level = t - 1, level
+            who.total.step = min(who.total.step, before)
+            who.look(np.ones(1))
+            steps = [2 * LN2**2 / K, 0.5 * D / math.sqrt(K * t), before]
+            assert who.rd.note[1] == pytest.approx(min([*steps, D**2 / (2 * level)] if level else steps), rel=1e-14)
+
+
+def test_little_evidence_moves_the_weights_of_the_experts_little():
+    """A miss that all thought 1 % likely deals out 0.01·5·0.01 of their weight, a hit 0.01 of it."""
+    for reward, share in ((0.0, 5e-4), (1.0, 1e-2)):
+        omega, F = np.array([0.7, 0.1, 0.1, 0.1, 9.0]), np.full((5, 2), 0.01)
+        bandit.believe(omega, F, 4, 0, reward)
+        close(omega, [0.7 - 0.45 * share, *[0.1 + 0.15 * share] * 3, 9.0], rtol=1e-12)
+
+
+# --- how it behaves -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_all_labels_available_are_the_bits_of_not_saying_which(feedback):
+    rng = np.random.default_rng(0)
+    given = {"reach": 1.0, "budget": 0.02} if feedback == "bandit" else {}
+    one, two = (Player(feedback, 4, 3, **given) for _ in range(2))
+    for _ in range(60):
+        x, y, u = rng.normal(size=3), int(rng.integers(4)), rng.random()
+        for who, among in ((one, None), (two, np.ones(4, bool))):
+            label, _ = who.decide(x, None, among, u)
+            who.learn(x, label, truth=y)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(one.state, two.state))
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_renaming_the_labels_renames_all_that_follows(feedback):
+    """Advice breaks the first ties, which else go to the lowest label."""
+    K, rng = 5, np.random.default_rng(1)
+    given = {"reach": 1.0, "budget": 0.02} if feedback == "bandit" else {}
+    new = rng.permutation(K)  # label k is called new[k]
+    one, two = (Player(feedback, K, 3, **given) for _ in range(2))
+    for t in range(80):
+        x, y = rng.normal(size=3), int(rng.integers(K))
+        said, among = rng.dirichlet(np.ones(K)), rng.random(K) < 0.7
+        among[y] = True
+        label = one.look(x, said, among, rng.random())
+        one.commit(label)
+        other, others = np.zeros(K), np.zeros(K, bool)
+        other[new], others[new] = said, among
+        two.look(x, other, others)
+        two.commit(int(new[label]))
+        close(two.rd.p[new], one.rd.p, atol=1e-9, err_msg=f"round {t}")
+        close(np.exp(two.rd.z[new]), np.exp(one.rd.z), atol=1e-9)
+        one.learn(x, label, truth=y)
+        two.learn(x, int(new[label]), truth=int(new[y]))
+    assert two.total.last == (new[one.total.last] if one.total.last >= 0 else -1)
+
+
+def test_the_width_alone_decides_about_blocks():
+    for feedback in FEEDBACKS:
+        for sparse in (False, True):
+            at, over = (Player(feedback, 2, d, sparse=sparse).state for d in (1024, 1025))
+            assert at.P.shape == (64, 16, 16) and len(at.A) == 0
+            assert over.P.shape == (0, 16, 16) and len(over.A) == 1025
+
+
+def test_optimism_is_for_playing_not_for_predicting():
+    """Never-hit labels are tried; what is predicted is the top of what the experts say, with stickiness."""
+    rng, K, apart = np.random.default_rng(0), 6, 0
+    who, book = Player("bandit", K, 3), BanditBook(K, 3)
+    for _ in range(200):
+        x = rng.normal(size=3)
+        y = int(x[0] > 0)  # four labels are never right
+        label, _ = who.decide(x, u=rng.random())
+        s = book.look(x)
+        close(who.rd.z, s.shown, atol=1e-7)
+        apart += who.rd.p[who.rd.z.argmax()] == 0.0
+        book.commit(s, label)
+        who.learn(x, label, truth=y)
+        book.learn(s, label, float(label == y))
+    assert 3 < apart < 60 and not who.state.hits[2:].any()
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_the_scale_of_the_rows_does_not_matter(feedback):
+    s = noisy_stream(300)
+    sizes = np.exp(np.random.default_rng(0).normal(size=(300, 1)) * 2)
+    for X in (s.X, s.X * sizes):
+        one_learner = learner(feedback)
+        one = one_learner.play(X, s.y)
+        for factor in (2.0**10, 2.0**-180, 2.0**180):
+            other = learner(feedback)
+            two = other.play(X * factor, s.y)
+            np.testing.assert_array_equal(one.codes, two.codes)
+            close(two.notes, one.notes, rtol=1e-9, atol=1e-12)
+            close(other.weights * factor, one_learner.weights, rtol=1e-9, atol=1e-12)
+        for factor in (1e6, 1e-6):
+            two = learner(feedback).play(X * factor, s.y)
+            np.testing.assert_array_equal(one.codes, two.codes)
+            close(two.truth_probability, one.truth_probability, atol=1e-6)
+
+
+def sound(who):
+    """P symmetric to the bit and positive, nothing that is not a number."""
+    state = who._core.state
+    for name, part in zip(state._fields, state):
+        numbers = np.array(part[0].tolist()) if part.dtype.names else part
+        assert np.isfinite(numbers).all(), name
+    if len(state.P):
+        np.testing.assert_array_equal(state.P, state.P.transpose(0, 2, 1))
+        assert np.linalg.eigvalsh(state.P).min() > 0
+    assert (state.C > 0).all() and (state.A > 0).all() and (state.G >= 1).all()
+    if hasattr(state, "omega"):
+        assert (state.omega > 0).all() and who._core.state.C.max() <= 0.5
+    assert np.isfinite(who.weights).all()
+
+
+def hard_rows(kind, rng, T):
+    X = rng.normal(size=(T, 20))
+    if kind == "log-normal":
+        X *= np.exp(3 * rng.normal(size=(T, 1)))
+    if kind == "constant":
+        X[:, 3:] = 1.0
+    if kind == "duplicated":
+        X[:, 1:17] = X[:, :1]
+    if kind == "narrow":
+        X = X[:, :1]
+    if kind == "one row":
+        X[:] = X[0]
+    if kind == "far apart":
+        X *= 10.0 ** rng.uniform(-55, 55, size=(T, 1))
+    return X
+
+
+@pytest.mark.parametrize("kind", ["log-normal", "constant", "duplicated", "narrow", "one row", "far apart"])
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+@pytest.mark.filterwarnings("ignore::gaptron.errors.OutlierWarning")
+def test_hard_rows_leave_a_sound_state(feedback, kind):
+    rng = np.random.default_rng(0)
+    for K in (2, 5):
+        X = hard_rows(kind, rng, 3000)
+        y = np.where(rng.random(3000) < 0.2, rng.integers(0, K, 3000), (X[:, 0] > 0).astype(int))
+        who = learner(feedback, K)
+        trace = who.play(X, y)
+        assert np.isfinite(trace.notes).all() and np.isfinite(trace.truth_probability).all()
+        sound(who)
+        close(who.distribution(X[:100]).sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_a_thousand_labels(feedback):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 4)), rng.integers(0, 1000, 400)
+    who = learner(feedback, 1000)
+    assert np.isfinite(who.play(X, y).notes).all()
+    sound(who)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_long_runs_leave_a_sound_state(feedback):
+    """A million rounds: exact ones, noisy ones, rows that repeat, and lengths that grow."""
+    rng = np.random.default_rng(0)
+    who = learner(feedback, 3, n_features=20)
+    for kind in ("", "one row", "duplicated", "log-normal"):
+        X = hard_rows(kind, rng, 250_000)
+        y = np.where(rng.random(len(X)) < 0.1, rng.integers(0, 3, len(X)), (X[:, 0] > 0).astype(int))
+        who.play(X, y)
+        sound(who)
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_growing_out_of_blocks_keeps_what_was_learned(feedback):
+    """Beyond 1024 features the diagonal goes on with the blocks' own variances."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 1020)) * (rng.random((60, 1020)) < 0.05), rng.integers(0, 3, 60)
+    who, same = learner(feedback), learner(feedback)
+    for one in (who, same):
+        one.play(X, y)
+    before, old = who.scores(X), who._core.state
+    who.grow(n_features=1024)
+    assert who._core.state.P.shape[0] == 64
+    np.testing.assert_array_equal(who._core.state.P[:63], old.P[:63])
+    close(who.scores(np.pad(X, ((0, 0), (0, 4)))), before, rtol=1e-12)
+    who.grow(n_features=1030)
+    state, wide = who._core.state, np.pad(X, ((0, 0), (0, 10)))
+    assert len(state.P) == 0
+    variances = np.concatenate([np.diag(block) for block in old.P])[:1020]
+    close(state.A[:1020], 1 / variances, rtol=1e-12)
+    close(state.A[1020:], 1 / 16)
+    close(who.scores(wide), before, rtol=1e-12)
+    who.play(wide, y)
+    sound(who)
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_new_labels_leave_the_scores_of_the_others(feedback):
+    s = noisy_stream(80)
+    who = gaptron.Learner("advised-gaptron", feedback=feedback, classes=["a", "c", "d"], seed=0)
+    words = np.array(["a", "c", "d"])
+    who.play(s.X, words[s.y])
+    old, last = who._core.state, who._core.state.total[0].last
+    step = old.total[0].step
+    who.grow(classes=["a", "b", "c", "d", "e"])
+    state, places = who._core.state, [0, 2, 3]
+    n = len(state.W) // 5
+    W, was = state.W.reshape(n, 5, -1), old.W.reshape(n, 3, -1)
+    np.testing.assert_array_equal(W[:, places], was)
+    certified = 1 if feedback == "full" else 2
+    for j in range(n):  # the certified ones count less their mean over labels
+        close(W[j, [1, 4]], [was[j].mean(axis=0) if j < certified else 0 * was[j, 0]] * 2, atol=1e-12)
+    np.testing.assert_array_equal(state.G[:, places], old.G)
+    close(state.G[:, [1, 4]], 1.0)
+    np.testing.assert_array_equal(state.P, old.P)
+    assert state.total[0].last == (places[last] if last >= 0 else -1)
+    if feedback == "bandit":
+        close(state.hits[[1, 4]], 0.0)
+        np.testing.assert_array_equal(state.hits[places], old.hits)
+        assert state.total[0].step == min(step, 2 * LN2**2 / 5)
+    labels = np.array(["a", "b", "c", "d", "e"])
+    trace = who.play(s.X, labels[np.random.default_rng(0).integers(0, 5, 80)])
+    assert np.isfinite(trace.notes).all()
+    sound(who)
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_saved_with_answers_missing_it_goes_on_as_if_nothing_were(feedback, tmp_path):
+    s = noisy_stream(60)
+    given = {"reach": 1.0, "budget": 0.05} if feedback == "bandit" else {}
+    who = learner(feedback, guard=5.0, **given)
+    decisions = [who.decide(x, advice=int(k)) for x, k in zip(s.X[:30], s.y)]
+    for i in range(0, 30, 3):
+        answer(who, decisions[i], int(s.y[i]))
+    who.save(tmp_path / "model")
+    again = gaptron.Learner.load(tmp_path / "model")
+    assert portrait(again) == portrait(who)
+    for one in (who, again):
+        waiting = one.pending
+        for i in np.random.default_rng(1).permutation(sorted(waiting)):
+            answer(one, waiting[int(i)], int(s.y[i - 1]))
+        one.play(s.X[30:], s.y[30:], advice=s.y[30:])
+    assert portrait(again) == portrait(who)
+    assert who._core.state.total[0].open == 0.0
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_a_last_label_that_is_none_is_refused(feedback):
+    who = Player(feedback, 3, 2)
+    for last in (-1, 2):
+        who.total.last = last
+        advised.check_state(who.settings, who.problem, who.state)
+    for last in (-2, 3):
+        who.total.last = last
+        with pytest.raises(ValueError, match="last right label"):
+            advised.check_state(who.settings, who.problem, who.state)
+
+
+def test_bandit_answers_that_come_late_end_the_certificate():
+    s = noisy_stream(10)
+    who = learner("bandit")
+    decisions = [who.decide(x) for x in s.X[:3]]
+    for decision, truth in zip(decisions, s.y):
+        answer(who, decision, int(truth))
+    for look in (lambda: who.certificate, lambda: who.bound(s.X[:3], s.y[:3])):
+        with pytest.raises(NoBoundError, match="late"):
+            look()
+    assert who.advice is not None
+
+
+# --- rows of zeros --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_rows_of_zeros_first_and_only(feedback):
+    who = learner(feedback)
+    who.play(np.zeros((30, 4)), np.arange(30) % 3)
+    assert not who._core.state.W.any() and not who.weights.any()
+    sound(who)
+    assert who.certificate.norm == 0.0
+    s = separable_stream(300, d=4)
+    trace = who.play(s.X, s.y)
+    assert trace.wrong[200:].mean() < 0.35
+    assert np.isfinite(trace.notes).all()
+
+
+def test_advice_is_learned_from_where_the_rows_are_all_zero():
+    y = np.random.default_rng(0).integers(0, 3, 2000)
+    for feedback in FEEDBACKS:
+        trace = learner(feedback).play(np.zeros((2000, 2)), y, advice=y)
+        assert trace.wrong[1000:].mean() < 0.05
+
+
+# --- advice at the door ---------------------------------------------------------------------------------------
+
+GOOD_ROWS = [[0.5, 0.25, 0.25]] * 4
+BAD = {
+    "nan": [[0.5, 0.5, math.nan], *GOOD_ROWS[1:]],
+    "infinite": [*GOOD_ROWS[1:], [1.0, math.inf, 0.0]],
+    "negative": [*GOOD_ROWS[1:], [1.0, -1e-9, 0.0]],
+    "sum 0": [*GOOD_ROWS[1:], [0.0, 0.0, 0.0]],
+    "too few labels": [[0.5, 0.5]] * 4,
+    "too many labels": [[0.25] * 4] * 4,
+    "too few rounds": GOOD_ROWS[1:],
+    "too many rounds": [*GOOD_ROWS, GOOD_ROWS[0]],
+    "too few labels told": [0, 1, 2],
+    "unknown label": [0, 1, 2, 3],
+    "unknown word": ["a", "b", "c", "a"],
+    "missing label": [0, 1, None, 2],
+    "three dimensions": [GOOD_ROWS],
+    "a number": 1,
+    "words for numbers": [["x", "y", "z"]] * 4,
+    "complex": np.full((4, 3), 1 + 1j),
+    "ragged": [[0.5, 0.25, 0.25], [1.0], [1.0], [1.0]],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_advice_is_one_clear_error_that_changes_nothing(name):
+    s = random_stream(20, K=3)
+    for begun in (True, False):
+        who = learner()
+        if begun:
+            who.play(s.X, s.y, advice=s.y)
+        before = portrait(who)
+        with pytest.raises(InputError, match=r"advice|label"):
+            who.play(s.X[:4], s.y[:4], advice=BAD[name])
+        with pytest.raises(InputError, match=r"advice|label"):
+            who.distribution(s.X[:4], advice=BAD[name])
+        assert portrait(who) == before
+    if name in ("nan", "too few labels", "too many labels"):
+        with pytest.raises(InputError, match="advice"):
+            who.decide(s.X[0], advice=BAD[name][0])
+    if name in ("infinite", "negative", "sum 0"):
+        with pytest.raises(InputError, match="advice"):
+            who.decide(s.X[0], advice=BAD[name][-1])
+    if name == "ragged":
+        with pytest.raises(InputError, match="advice"):
+            who.decide(s.X[0], advice=BAD[name])
+    if name in ("unknown label", "unknown word"):
+        with pytest.raises(InputError, match="label"):
+            who.decide(s.X[0], advice=BAD[name][-1])
+    assert portrait(who) == before
+    first, other = who.decide(s.X[0]), learner().decide(s.X[0])  # and the draws go on as if nothing was
+    np.testing.assert_array_equal(first.distribution, other.distribution)
+    assert first.label == other.label
+
+
+@pytest.mark.parametrize("name", ["frugal-gaptron", "perceptron"])
+def test_advice_to_an_algorithm_that_takes_none(name):
+    s = random_stream(5, K=3)
+    who = gaptron.Learner(name, n_classes=3, seed=0)
+    before = portrait(who)
+    for verb in (
+        lambda: who.play(s.X, s.y, advice=s.y),
+        lambda: who.decide(s.X[0], advice=1),
+        lambda: who.predict(s.X, advice=s.y),
+    ):
+        with pytest.raises(InputError, match="advised-gaptron"):
+            verb()
+        assert portrait(who) == before
+    assert who.advice is None
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_advice_in_any_measure_and_as_labels(feedback):
+    """Normalised at the door; a label is its one-hot; words are labels too; play is decide and learn."""
+    s = noisy_stream(60)
+    e = np.eye(3)
+    soft = e[s.y] * 3 + 1.0
+    sizes = 2.0 ** np.random.default_rng(0).integers(-30, 30, size=(60, 1))
+    whos = [learner(feedback) for _ in range(4)]
+    traces = [whos[i].play(s.X, s.y, advice=a) for i, a in enumerate((soft, soft * sizes, s.y, e[s.y]))]
+    for one, two in ((0, 1), (2, 3)):
+        np.testing.assert_array_equal(traces[one].notes, traces[two].notes)
+        assert portrait(whos[one]) == portrait(whos[two])
+    assert (traces[0].notes != traces[2].notes).any()
+    words = np.array(["dog", "ant", "cat"])
+    named = gaptron.Learner("advised-gaptron", feedback=feedback, classes=words, seed=0)
+    np.testing.assert_array_equal(named.play(s.X, words[s.y], advice=words[s.y]).notes, traces[2].notes)
+    single = learner(feedback)
+    for t in range(60):
+        answer(single, single.decide(s.X[t], advice=int(s.y[t])), int(s.y[t]))
+    assert portrait(single) == portrait(whos[2])
+    assert whos[2].advice.heard["caller"] > 0
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_advice_given_once_is_not_heard_again(feedback):
+    """A later round without advice is like one of a learner that never had any; the caller keeps its weight."""
+    s = noisy_stream(80)
+    who = learner(feedback)
+    who.play(s.X[:40], s.y[:40], advice=s.y[:40])
+
+    def copies():
+        state = who._core.state
+        return (state.voice[3:7] if feedback == "full" else state.omega[4:]).copy()
+
+    heard = copies()
+    assert "caller" in who.advice.heard
+    assert (who.distribution(s.X[40:], advice=s.y[40:]) != who.distribution(s.X[40:])).any() or feedback == "bandit"
+    trace = who.play(s.X[40:], s.y[40:])
+    assert not trace.note("caller").any()
+    np.testing.assert_array_equal(copies(), heard)
+    quiet = learner(feedback)
+    quiet.play(s.X, s.y)
+    assert "caller" not in quiet.advice.heard
+
+
+# --- settings -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "feedback, given",
+    [
+        *[("full", {"scale": bad}) for bad in (0.0, -1.0, math.nan, math.inf, 1e-200, "big")],
+        *[("bandit", {"reach": bad}) for bad in (0.0, -1.0, math.nan, math.inf, 1e-200, "big")],
+        *[("bandit", {"budget": bad}) for bad in (-1e-9, math.nan, math.inf, "all")],
+        *[(feedback, {"guard": bad}) for feedback in FEEDBACKS for bad in (-1.0, math.nan, "dog")],
+        ("full", {"reach": 1.0}),
+        ("full", {"budget": 1.0}),
+        ("bandit", {"scale": 1.0}),
+        ("full", {"rule": "certificate"}),
+        ("bandit", {"loss": "hinge"}),
+    ],
+    ids=str,
+)
+def test_refused_settings(feedback, given):
+    with pytest.raises(SettingError, match=next(iter(given))):
+        learner(feedback, **given)
+
+
+def test_no_graph():
+    with pytest.raises(SettingError, match="feedback"):
+        gaptron.Learner("advised-gaptron", feedback="label-efficient", n_classes=3)
+
+
+def test_the_settings_of_the_theory():
+    for K in (2, 3, 50):
+        assert advised.recommend(problem("full", K)) == (2.0, math.inf)
+        assert advised.recommend(problem("bandit", K)) == (20.0, 2.0, 0.5, math.inf, 2 * LN2**2 / K)
+    assert (full.FIRST, full.LEAST) == (pytest.approx(LN2**2), pytest.approx(LN2**2 / 50))
