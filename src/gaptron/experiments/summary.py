@@ -77,7 +77,7 @@ def exponent(rounds: Sequence[float], counts: Sequence[float]) -> float | None:
 
 
 class Standing(NamedTuple):
-    """An variant's place over all streams."""
+    """A variant's place over all streams."""
 
     variant: Variant
     error: float  # mistakes a round: mean over seeds, then over streams
