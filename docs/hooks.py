@@ -75,6 +75,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+BLOCKS = {"    >>> ": "pycon", "    @": "bibtex"}  # how an indented block begins, and what it is written in
+
+
 def body(docstring: str) -> str:
     """A docstring as markdown: its indented parts are blocks of text, `Args:` is a table."""
     out: list[str] = []
@@ -96,7 +99,8 @@ def body(docstring: str) -> str:
         elif joined and joined[-1].startswith("```"):
             joined[-1] = joined[-1][:-4] + "\n\n" + _dedent(part) + "\n```"
         else:
-            joined.append("```text\n" + _dedent(part) + "\n```")
+            kind = next((word for start, word in BLOCKS.items() if part.startswith(start)), "text")
+            joined.append(f"```{kind}\n" + _dedent(part) + "\n```")
     return "\n\n".join(joined) + "\n"
 
 

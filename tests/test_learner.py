@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -529,6 +530,83 @@ def test_the_bound_wants_the_stream_that_was_played():
     with pytest.raises(InputError):
         learner.bound(X[:40], Y[:40], started().play(X[40:60], Y[40:60]))
     assert learner.bound(X[:40], Y[:40]).value > 0
+
+
+def test_a_trace_of_another_run_is_refused():
+    """Its mask would make the number too small: labels and rounds are alike, and still it is not this run."""
+    learner = make(loss="hinge")
+    own, foreign = learner.play(X, Y), make("perceptron", loss="hinge").play(X, Y)
+    for trace in (foreign, make(loss="hinge", seed=6).play(X, Y)):
+        with pytest.raises(InputError, match="this trace is of another run"):
+            learner.bound(X, Y, trace)
+    with pytest.raises(InputError, match="labels of this trace"):
+        learner.bound(X, (Y + 1) % K, own)
+    assert learner.bound(X, Y, own).value > 0
+
+
+def test_a_trace_tells_runs_apart_by_their_chances_too():
+    learner = make(loss="hinge")
+    own = learner.play(X, Y)
+    other = replace(own, truth_probability=own.truth_probability * 0.5)
+    with pytest.raises(InputError, match="this trace is of another run"):
+        learner.bound(X, Y, other)
+
+
+def test_a_trace_of_some_rounds_is_not_one_of_all():
+    learner = make(loss="hinge")
+    learner.learn(learner.decide(X[0]), label=int(Y[0]))
+    rest = learner.play(X[1:], Y[1:])
+    first = make(loss="hinge").play(X[:1], Y[:1])
+    with pytest.raises(InputError, match="this trace is of another run"):
+        learner.bound(X, Y, first + rest)
+
+
+def test_a_bound_for_a_rule_of_ones_own():
+    learner = make()
+    learner.play(X, Y)
+    best = learner.bound(X, Y)
+    own = learner.bound(X, Y, U=best.U)
+    assert own.value == pytest.approx(best.value, rel=1e-9) and own.comparator.norm == pytest.approx(
+        np.linalg.norm(best.U)
+    )
+    nothing = learner.bound(X, Y, U=np.zeros((K, 6)))
+    assert nothing.comparator == (pytest.approx(80 * math.log2(K)), 0.0, 80) and nothing.value >= best.value
+    for wrong in (np.zeros((K, 5)), np.zeros(6), np.full((K, 6), np.nan)):
+        with pytest.raises(InputError, match="U must hold"):
+            learner.bound(X, Y, U=wrong)
+
+
+def test_the_longest_row_is_that_of_all_calls():
+    whole, parts = make("frugal-gaptron", norm=None), make("frugal-gaptron", norm=None)
+    order = np.argsort(-np.linalg.norm(X, axis=1))
+    rows, labels = X[order], Y[order]
+    whole.play(rows, labels), parts.play(rows[:40], labels[:40]), parts.play(rows[40:], labels[40:])
+    assert parts.bound(rows, labels).value == whole.bound(rows, labels).value
+    assert parts._longest == whole._longest == pytest.approx(np.linalg.norm(X, axis=1).max())
+
+
+def test_open_decisions_make_the_rounds_played_after_them_late():
+    learner = make()
+    waiting = learner.decide(X[0])
+    learner.play(X[1:20], Y[1:20])
+    learner.learn(waiting, label=int(Y[0]))
+    with pytest.raises(NoBoundError, match="late"):
+        learner.bound(X[:20], Y[:20])
+    alone = make()
+    given_up = alone.decide(X[0])
+    alone.play(X[1:20], Y[1:20])
+    assert alone._late >= 1
+    alone.forget(given_up)
+
+
+def test_another_seed_from_now_on():
+    one, two = started(feedback="bandit"), started(feedback="bandit")
+    two.reseed(99)
+    a, b = one.play(X[40:], Y[40:]), two.play(X[40:], Y[40:])
+    assert (a.codes != b.codes).any()
+    again = started(feedback="bandit")
+    again.reseed(99)
+    np.testing.assert_array_equal(again.play(X[40:], Y[40:]).codes, b.codes)
 
 
 @pytest.mark.parametrize("end", ["open", "late"])

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import stat
 import struct
 import subprocess
 import sys
@@ -191,6 +192,20 @@ def test_a_link_stays_a_link_and_a_long_name_is_no_trouble(tmp_path):
     link.symlink_to(path)
     model_file.write(link, [1])
     assert link.is_symlink() and model_file.read(path) == [1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="about the rights of files")
+def test_an_old_files_rights_stay_and_read_only_is_read_only(tmp_path):
+    path = tmp_path / "tree"
+    model_file.write(path, ["old"])
+    for rights in (0o600, 0o640):
+        path.chmod(rights)
+        model_file.write(path, ["new"])
+        assert stat.S_IMODE(path.stat().st_mode) == rights
+    path.chmod(0o400)
+    with pytest.raises(ModelFileError, match="is read-only"):
+        model_file.write(path, ["newer"])
+    assert model_file.read(path) == ["new"] and os.listdir(tmp_path) == ["tree"]
 
 
 def test_a_new_file_has_the_rights_any_new_file_has(tmp_path):

@@ -1,7 +1,10 @@
 """Every algorithm × loss × feedback × kind of rows × law."""
 
+import doctest
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,6 +52,22 @@ def trials() -> Iterator[Any]:
 @pytest.mark.parametrize(("case", "kind", "law"), list(trials()))
 def test_law(case: Case, kind: str, law: Any) -> None:
     law(case, KINDS[kind])
+
+
+@pytest.mark.parametrize("case", {case.algorithm: case for case in reversed(cases())}.values(), ids=str)
+def test_the_docstring_has_an_example_that_runs_and_a_citation_to_copy(case: Case) -> None:
+    text = case.file.__doc__
+    example = doctest.DocTestParser().get_doctest(text, {}, case.algorithm, case.file.__file__, 0)
+    assert len(example.examples) >= 3 and f'"{case.algorithm}"' in text and example.examples[-1].want
+    printed = io.StringIO()
+    failed, _ = doctest.DocTestRunner().run(example, out=printed.write)
+    assert not failed, printed.getvalue()
+    entries = re.findall(r"^    @\w+\{\w+,\n(.*?)^    \}", text, re.M | re.S)
+    assert entries
+    for entry in entries:
+        fields = dict(re.findall(r"^      (\w+) += \{(.*?)\},?$", entry, re.M | re.S))
+        assert {"title", "author", "year"} <= set(fields) and re.fullmatch(r"\d{4}", fields["year"])
+        assert fields["author"].startswith("{") or fields["author"].split(",")[0] in text.partition("Example:")[0]
 
 
 def test_the_laws_that_need_the_loop_alone_are_laws() -> None:

@@ -149,7 +149,13 @@ data = "{csv}"
 name = "words"
 label = "kind"
 classes = ["no", "yes"]
+header = true
 shuffle = false
+[[streams]]
+data = "{svm}"
+name = "counted"
+index_base = 0
+n_features = 4
 [[algorithms]]
 name = "frugal-gaptron"
 [[algorithms]]
@@ -168,12 +174,14 @@ def test_the_command_of_a_result_repeats_it_exactly(data, tmp_path):
     table = tmp_path / "two words.csv"
     table.write_text("kind,a,b\n" + "yes,1,0\nno,0.5,1\nyes,0,0.25\n" * 20)
     plan, out = tmp_path / "p.toml", tmp_path / "out"
-    plan.write_text(PLAN.format(npz=data, csv=table))
+    counted = tmp_path / "counted.svm"
+    counted.write_text("1 1:1 3:0.5\n2 2:1\n1 1:0.25\n" * 20)
+    plan.write_text(PLAN.format(npz=data, csv=table, svm=counted))
     text = run("compare", str(plan), "-j", "1", "-o", str(out), "--bounds", "none")
     results = lines(out)
     assert f"one run: {results[0]['command']}" in text
     page = html.unescape((out / "report.html").read_text())
-    assert len(results) == 2 * 2 * (3 + 2 + 3)
+    assert len(results) == 3 * 2 * (3 + 2 + 3)
     for result in results:
         assert result["command"] in page
         name, *words = shlex.split(result["command"])
@@ -182,6 +190,8 @@ def test_the_command_of_a_result_repeats_it_exactly(data, tmp_path):
         for field in ("mistakes", "expected_mistakes", "top_mistakes", "rounds", "certificate"):
             assert again[field] == result.get(field), result["command"]
         assert again["settings"] == result["used"]
+    assert {"--header" in r["command"] for r in results if r["stream"] == "words"} == {True}
+    assert {"--index-base 0" in r["command"] for r in results if r["stream"] == "counted"} == {True}
     assert {r["used"]["update"] for r in results if r["algorithm"] == "perceptron"} == {"uniform"}
     assert all(result["processor"] for result in results)
 

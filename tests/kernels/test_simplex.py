@@ -109,6 +109,11 @@ def test_draw_never_plays_a_label_of_probability_zero():
     assert simplex.draw(np.array([0.0, 0.0, 1.0]), 2, 1 - 2**-53) == 2
 
 
+def test_draw_at_zero_does_not_pick_a_label_of_next_to_no_probability():
+    assert simplex.draw(np.array([1e-300, 1.0]), 1, 0.0) == 1
+    assert simplex.draw(np.array([1e-15, 1.0]), 1, 0.0) == 0  # a step of u or more is no accident
+
+
 def test_what_rounding_leaves_goes_to_the_top():
     p = np.full(10, 0.1)  # ten tenths taken one by one leave more than nothing of the largest u
     assert simplex.draw(p, 4, np.nextafter(1.0, 0.0)) in (4, 9)

@@ -78,6 +78,10 @@ def test_a_stream_and_a_learner_see_the_same_rows(kind, form):
     assert values.dtype == (np.float32 if kind == "float32" else np.float64)
 
 
+def test_a_stream_is_shown_in_a_line():
+    assert repr(Stream.from_arrays(np.eye(3), ["a", "b", "a"])) == "Stream('arrays', rounds=3, features=3, classes=2)"
+
+
 def test_a_stream_is_validated_once(monkeypatch):
     looked = []
     plain = validation.norms

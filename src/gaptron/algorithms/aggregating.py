@@ -20,12 +20,14 @@ quicker, and no longer the posterior (stochastic gradient Langevin dynamics, Wel
 
 Example:
 
+    >>> import numpy as np
     >>> from gaptron import Learner
-    >>> from gaptron.streams import open_stream, prepare
-    >>> stream = prepare(open_stream("vowel"), limit=100)
-    >>> learner = Learner("aggregating", classes=stream.classes, radius=1.0, seed=0)
-    >>> learner.play(stream).mistakes
-    87
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> learner = Learner("aggregating", n_classes=2, radius=1.0, seed=0)
+    >>> learner.play(X, y).mistakes
+    12
 
 To cite:
 

@@ -18,12 +18,14 @@ it the oldest is forgotten.
 
 Example:
 
+    >>> import numpy as np
     >>> from gaptron import Learner
-    >>> from gaptron.streams import open_stream, prepare
-    >>> stream = prepare(open_stream("digits"), unit_norm=True, limit=200)
-    >>> learner = Learner("hinge-lmc", classes=stream.classes, feedback="bandit", radius=10.0, horizon=200, seed=0)
-    >>> learner.play(stream).mistakes
-    180
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> learner = Learner("hinge-lmc", n_classes=2, feedback="bandit", radius=1.0, horizon=100, seed=0)
+    >>> learner.play(X, y).mistakes
+    42
 
 To cite:
 

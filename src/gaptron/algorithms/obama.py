@@ -18,12 +18,14 @@ posterior of the last ones only. With batch=b a step uses b of them and refuses 
 
 Example:
 
+    >>> import numpy as np
     >>> from gaptron import Learner
-    >>> from gaptron.streams import open_stream, prepare
-    >>> stream = prepare(open_stream("digits"), unit_norm=True, limit=200)
-    >>> learner = Learner("obama", classes=stream.classes, feedback="bandit", radius=1.0, horizon=200, seed=0)
-    >>> learner.play(stream).mistakes
-    178
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> learner = Learner("obama", n_classes=2, feedback="bandit", radius=1.0, horizon=100, seed=0)
+    >>> learner.play(X, y).mistakes
+    31
 
 To cite:
 

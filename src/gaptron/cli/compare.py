@@ -67,6 +67,22 @@ def compare(
     label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
     classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
     features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
+    index_base: Annotated[
+        str,
+        typer.Option(
+            metavar="0|1|auto",
+            help="What svmlight features count from; by default as the file shows.",
+            rich_help_panel=DATA,
+        ),
+    ] = "",
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Is the first line of a CSV or TSV file a header? By default as the lines below it show.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     raw: Annotated[
         bool,
         typer.Option(
@@ -122,6 +138,8 @@ def compare(
         "label": int(label) if label.isdigit() else label or None,
         "classes": read_classes(classes),
         "n_features": features,
+        "index_base": index_base or None,
+        "header": header,
     }
     preparing = {"unit_norm": not raw, "constant": constant, "log1p": log1p, "standardize": standardize}
     plan, text = _plan(data or [], {k: v for k, v in reading.items() if v is not None}, preparing, in_order)

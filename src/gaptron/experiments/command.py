@@ -7,7 +7,13 @@ from typing import Any
 from gaptron.experiments.task import Task
 
 FLAGS = {"unit_norm": "--unit-norm", "constant": "--constant", "log1p": "--log1p", "standardize": "--standardize"}
-OPTIONS = {"format": "--format", "label": "--label", "n_features": "--features", "limit": "--limit"}
+OPTIONS = {
+    "format": "--format",
+    "label": "--label",
+    "n_features": "--features",
+    "index_base": "--index-base",
+    "limit": "--limit",
+}
 
 
 def play_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, Any], task: Task) -> str:
@@ -19,6 +25,8 @@ def play_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, 
             words += [OPTIONS[name], str(value)]
         elif name in FLAGS and value:
             words.append(FLAGS[name])
+    if options.get("header") is not None:
+        words.append("--header" if options["header"] else "--no-header")
     if options.get("classes"):
         words.append("--classes=" + ",".join(map(str, options["classes"])))  # with =: a class may begin with -
     settings = {"radius": task.radius, **task.settings}

@@ -14,7 +14,14 @@ from gaptron.experiments.plan import BOUNDS, FEEDBACK, Plan, PlannedAlgorithm, P
 
 _T = TypeVar("_T")
 
-READING = {"format": str, "label": (str, int), "classes": list, "n_features": int}
+READING = {
+    "format": str,
+    "label": (str, int),
+    "classes": list,
+    "n_features": int,
+    "index_base": (int, str),
+    "header": bool,
+}
 PREPARING = {"unit_norm": bool, "constant": bool, "standardize": bool, "log1p": bool, "limit": int}
 PLAN = ("streams", "algorithms", "feedback", "seeds", "grids", "bounds", "radius", "prepare")
 STREAM = ("data", "name", "feedback", "shuffle", *READING, *PREPARING)

@@ -77,7 +77,7 @@ def exponent(rounds: Sequence[float], counts: Sequence[float]) -> float | None:
 
 
 class Standing(NamedTuple):
-    """An variant's place over all streams."""
+    """A variant's place over all streams."""
 
     variant: Variant
     error: float  # mistakes a round: mean over seeds, then over streams
@@ -226,7 +226,7 @@ class Field:
         return [s.variant for s in self.ranking if s.variant.tuned or s.variant not in tuned]
 
     def table(self, variants: Sequence[Variant]) -> Matrix:
-        """Mean errors, a row a stream and a column an variant; only streams that all of them played."""
+        """Mean errors, a row a stream and a column a variant; only streams that all of them played."""
         there = [a for a in self.arenas if all((variant, a) in self.runs for variant in variants)]
         rows = [[mean_error(self.runs[variant, a]) for variant in variants] for a in there]
         return np.array(rows).reshape(len(there), len(variants))

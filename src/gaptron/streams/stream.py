@@ -43,6 +43,9 @@ class Stream:
         """A stream of arrays: X dense or any scipy sparse matrix, y labels of any kind, which stay as they are."""
         return cls(**settled(block_of(X, y, name), None if classes is None else given(classes), None, name))
 
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r}, rounds={self.n_rounds}, features={self.n_features}, classes={self.n_classes})"
+
     def part(self, rounds: slice | Integers) -> "Stream":
         """Some of the rounds."""
         return replace(

@@ -61,7 +61,7 @@ def leading(field: Field, colours: Palette) -> list[Variant]:
 
 
 def look(field: Field, variant: Variant, colours: Palette) -> dict[str, Any]:
-    """Colour, dashes and marker of an variant."""
+    """Colour, dashes and marker of a variant."""
     family = [other for other in field.at_their_best if other.algorithm == variant.algorithm]
     place = family.index(variant) if variant in family else 0
     colour = colours[variant.algorithm]
@@ -74,7 +74,7 @@ def short(text: str, most: int = 34) -> str:
 
 
 def shade(colours: Palette, variant: Variant) -> str:
-    """The colour of an variant that is named where it stands; grey is for those that are not."""
+    """The colour of a variant that is named where it stands; grey is for those that are not."""
     colour = colours[variant.algorithm]
     return QUIET.light if colour is GREY else colour.light
 

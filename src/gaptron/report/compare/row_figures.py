@@ -1,4 +1,4 @@
-"""Figures with a row an variant: how far behind, how much of the bound, how long."""
+"""Figures with a row a variant: how far behind, how much of the bound, how long."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
