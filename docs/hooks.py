@@ -22,7 +22,9 @@ CARD_WORDS = {
     "memory": "Memory",
     "regret_full": "Regret, full information",
     "regret_bandit": "Regret, bandit",
+    "takes": "Also takes",
 }
+TAKES = {"advice": "advice", "among": "available labels", "rewards": "rewards in [0, 1]"}  # flags of a card
 
 
 class Field(NamedTuple):
@@ -142,6 +144,7 @@ def _algorithm(name: str, path: Path) -> Algorithm:
     assert isinstance(call, ast.Call)
     for keyword in call.keywords:
         card[str(keyword.arg)] = _words(keyword.value)
+    card["takes"] = ", ".join(word for flag, word in TAKES.items() if card.get(flag) == "True")
     note_node = assigned["NOTES"]
     noted = ast.literal_eval(note_node.value)
     comment = _comment(lines[note_node.lineno - 1])
@@ -243,8 +246,8 @@ def algorithm_page(algorithm: Algorithm) -> str:
 
 def algorithm_index(found: list[Algorithm]) -> str:
     """The table of all algorithms."""
-    head = ["algorithm", "paper", "feedback", "losses", "time", "regret, full", "regret, bandit"]
-    keys = ["paper", "feedback", "losses", "time", "regret_full", "regret_bandit"]
+    head = ["algorithm", "paper", "feedback", "losses", "time", "regret, full", "regret, bandit", "also takes"]
+    keys = ["paper", "feedback", "losses", "time", "regret_full", "regret_bandit", "takes"]
     rows = [[f"[{a.name}]({a.name}.md)", *(cell(a.card.get(key, "")) for key in keys)] for a in found]
     return (
         "# Algorithms\n\n"

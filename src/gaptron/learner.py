@@ -59,6 +59,7 @@ from gaptron.validation import (
 )
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
+REFUSES_FRACTIONS = "cannot learn from rewards between 0 and 1"
 ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
 
 
@@ -235,8 +236,8 @@ class Learner:
     ) -> None:
         """Answer a decision: with the right `label` (full information), or whether it was `correct` (bandit).
 
-        Or, where the algorithm takes it (bandit), with a `reward` from 0 to 1, what the label played was worth: 1 is
-        `correct=True`, 0 is `correct=False`. Give the number; do not flip a coin.
+        Or with a `reward` from 0 to 1 (bandit), what the label played was worth: 1 is `correct=True`, 0 is
+        `correct=False`, and some algorithms learn from what lies in between. Give the number; do not flip a coin.
         With a graph: with the `label` if the graph showed it, with nothing if it did not.
 
         Answers may come late, in any order, or never. If anything was decided or learned in between, the row is scored
@@ -333,8 +334,9 @@ class Learner:
             if reward is None:
                 worth = float(as_correct(correct))
             else:
-                self._check_able("rewards", "cannot learn from rewards")
                 worth = as_reward(reward)
+                if 0.0 < worth < 1.0:
+                    self._check_able("rewards", REFUSES_FRACTIONS)
             return (code if worth > 0.0 else UNKNOWN), worth
         if correct is not None or reward is not None or (label is None and self.problem.graph is None):
             raise DecisionError(
@@ -369,8 +371,8 @@ class Learner:
         may also have what follows.
         Under bandit feedback the labels y only answer whether each guess was right.
         `among`, where the algorithm takes it, says which labels are available: T × K booleans, or T lists of labels.
-        `reward`, where the algorithm takes it (bandit), says what labels are worth, from 0 to 1: T numbers for the
-        right ones, or T × K numbers for all, where several or none may be right and y is not needed.
+        `reward` (bandit) says what labels are worth, from 0 to 1: T numbers for the right ones, or T × K numbers for
+        all, where several or none may be right and y is not needed. Not all algorithms take numbers between 0 and 1.
         `advice`, where the algorithm takes it, is your own model's: T × K probabilities, or T labels.
         `progress` is called with the number of rounds just played, now and then.
 
@@ -399,7 +401,7 @@ class Learner:
                 self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
                 self._late = max(self._late, core.decided - core.learned)
                 self._left_out |= not allowed.all()
-                self._fractions |= worth.shape[1] > 1 or bool(((worth > 0.0) & (worth < 1.0)).any())
+                self._fractions |= worth.shape[1] > 1 or _has_fractions(worth)
                 before = core.learned
                 core.play(rows, truth, opinions, allowed, trace, progress)
         except BaseException:
@@ -427,8 +429,10 @@ class Learner:
             return np.zeros((rounds, 0))
         if self.problem.feedback is not Feedback.BANDIT:
             raise InputError("rewards are answers to the label played: give the learner feedback='bandit'")
-        self._check_able("rewards", "cannot learn from rewards")
-        return as_worth(reward, rounds, len(self._classes))
+        worth = as_worth(reward, rounds, len(self._classes))
+        if _has_fractions(worth):
+            self._check_able("rewards", REFUSES_FRACTIONS)
+        return worth
 
     def _check_truth_available(self, truth: Integers, among: NDArray[np.bool_]) -> None:
         missing = ~among[np.arange(len(truth)), truth]
@@ -760,6 +764,10 @@ class Learner:
         """Refuse what this algorithm cannot do, and say which can."""
         if not getattr(self._core.file.CARD, trait):
             raise InputError(f"{self.algorithm} {refusal}; algorithms that can: {able(trait)}")
+
+
+def _has_fractions(worth: Matrix) -> bool:
+    return bool(((worth > 0.0) & (worth < 1.0)).any())
 
 
 def _matrix(rows: Rows, width: int) -> Any:

@@ -221,6 +221,14 @@ def test_decisions_are_answered_later_and_outlive_new_features():
         model.learn_decision(first, label="ant")
 
 
+def test_labels_may_be_left_out_and_answers_be_worth_a_fraction():
+    model = Classifier("squarecb", classes=["ant", "bee", "cow"], feedback="bandit", seed=0, norm=2.0)
+    decision = model.decide_one({"a": 1.0}, among=["bee", "cow"])
+    assert decision.distribution.tolist() == [0.0, 0.5, 0.5]
+    model.learn_decision(decision, reward=0.5)
+    assert model.learner.rounds == 1 and model.learner.weights.max() > 0
+
+
 def test_new_labels_end_the_decisions_that_wait():
     model = Classifier("perceptron")
     for label in ("ant", "bee"):

@@ -127,16 +127,18 @@ class Classifier(base.Classifier):  # type: ignore[misc]
         learner = self._ready()
         return dict(zip(learner.classes, learner.distribution(self._look(x))[0].tolist()))
 
-    def decide_one(self, x: dict[Any, Any]) -> Decision:
-        """Draw a label for x; answer with `learn_decision` when the outcome is known."""
-        return self._decide(self._ready(), _numbers(x))
+    def decide_one(self, x: dict[Any, Any], *, among: Any = None) -> Decision:
+        """Draw a label for x, one of `among` if given; answer with `learn_decision` when the outcome is known."""
+        return self._decide(self._ready(), _numbers(x), among)
 
-    def learn_decision(self, decision: Decision, *, label: Any = None, correct: bool | None = None) -> None:
-        """Answer a decision, now or later: with the right `label`, or whether it was `correct`."""
+    def learn_decision(
+        self, decision: Decision, *, label: Any = None, correct: bool | None = None, reward: float | None = None
+    ) -> None:
+        """Answer a decision, now or later: with the right `label`, whether it was `correct`, or with a `reward`."""
         learner = self._ready()
         if len(decision.distribution) != len(learner.classes):
             raise DecisionError(f"labels were added after round {decision.round}: its decision can teach no more")
-        learner.learn(decision, label=label, correct=correct)
+        learner.learn(decision, label=label, correct=correct, reward=reward)
 
     def _ready(self) -> Learner:
         if self._learner is None:
@@ -149,7 +151,7 @@ class Classifier(base.Classifier):  # type: ignore[misc]
         width = FIRST_ROOM if self.n_features is None else self.n_features + int(self.fit_intercept)
         return make(self, labels, self.seed, n_features=width)
 
-    def _decide(self, learner: Learner, numbers: dict[Any, float]) -> Decision:
+    def _decide(self, learner: Learner, numbers: dict[Any, float], among: Any = None) -> Decision:
         """Give new names their columns, then draw. What is refused has no name yet."""
         first = len(self._columns) + int(self.fit_intercept)
         new = {name: first + n for n, name in enumerate(name for name in numbers if name not in self._columns)}
@@ -158,7 +160,8 @@ class Classifier(base.Classifier):  # type: ignore[misc]
             if self.n_features is not None:
                 raise InputError(f"x brings feature {[*new][width - first]!r}, beyond the n_features={self.n_features}")
             learner.grow(n_features=1 << (needed - 1).bit_length())
-        decision = learner.decide(self._row(learner, numbers, self._columns | new if new else self._columns))
+        row = self._row(learner, numbers, self._columns | new if new else self._columns)
+        decision = learner.decide(row, among=among)
         self._columns.update(new)
         return decision
 

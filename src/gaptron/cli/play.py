@@ -326,20 +326,12 @@ def _pieces(source: "Stream | Chunks", table: bool) -> "Iterator[Piece]":
             done += rounds - start
 
 
-def _best_reward(source: "Stream | Chunks") -> float | None:
-    """What the best labels would have earned, where the stream knows them."""
-    worth = getattr(source, "worth", None)
-    if worth is None or worth.shape[1] == 1:
-        return None
-    return float(worth[range(len(worth)), source.y].sum())  # type: ignore[union-attr]
-
-
 def _account(
     learner: "Learner", source: "Stream | Chunks", done: "Run", no_bound: bool, rewarded: bool
 ) -> dict[str, Any]:
     """Everything the summary shows, as one object."""
     from gaptron.experiments import account  # noqa: PLC0415
-    from gaptron.experiments.run import labels  # noqa: PLC0415
+    from gaptron.experiments.run import best_reward, labels  # noqa: PLC0415
     from gaptron.high_probability import any_time  # noqa: PLC0415
     from gaptron.streams import Stream  # noqa: PLC0415
     from gaptron.types import Feedback  # noqa: PLC0415
@@ -373,7 +365,7 @@ def _account(
         "expected_mistakes": tally.expected_mistakes,
         "top_mistakes": tally.top_mistakes,
         "reward": tally.reward if rewarded else None,
-        "best_reward": _best_reward(source),
+        "best_reward": best_reward(source.worth, source.y) if isinstance(source, Stream) else None,
         "rounds_per_second": tally.rounds / seconds if seconds else None,
         "sure_below": sure,
         "certificate": account.certificate(learner, trace, notes),

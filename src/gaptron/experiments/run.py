@@ -93,6 +93,11 @@ def run(
     return Run(tally, whole, {name: total / tally.rounds for name, total in sums.items()}, seconds)
 
 
+def best_reward(worth: Matrix | None, y: Integers) -> float | None:
+    """What the best labels y would have earned, where every label has a worth."""
+    return None if worth is None or worth.shape[1] == 1 else float(worth[np.arange(len(y)), y].sum())
+
+
 def labels(learner: Learner, codes: Any) -> Any:
     """A stream's codes as the learner's own labels."""
     classes = learner.classes
@@ -118,8 +123,9 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     X, y = rows(arrays, cached.n_features), arrays["y"]
     order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
     learner = _learner(task, cached)
-    beside = (arrays.get("among"), arrays.get("worth"))
-    _, trace, notes, seconds = run(learner, _pieces(Piece(X, y, *beside), order, cached.norm), notes=task.bound)
+    worth = arrays.get("worth")
+    whole = Piece(X, y, arrays.get("among"), worth)
+    _, trace, notes, seconds = run(learner, _pieces(whole, order, cached.norm), notes=task.bound)
     assert trace is not None  # a stream has rounds
     bound: account.Account | None = None
     reason: str | None = "not looked for in this run"
@@ -142,6 +148,8 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
         mistakes=trace.mistakes,
         expected_mistakes=trace.expected_mistakes,
         top_mistakes=trace.top_mistakes,
+        reward=None if worth is None else float(trace.reward.sum()),
+        best_reward=best_reward(worth, y),
         curve={
             "rounds": curve.rounds.tolist(),
             "mistakes": curve.mistakes.tolist(),

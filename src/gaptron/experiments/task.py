@@ -104,6 +104,8 @@ class Result:
     mistakes: int | None = None
     expected_mistakes: float | None = None  # Σ(1 - p_t(y_t))
     top_mistakes: int | None = None  # of the label of the largest score
+    reward: float | None = None  # earned, where the stream says what labels are worth
+    best_reward: float | None = None  # what the best labels would have earned, where the stream knows them
     curve: dict[str, list[float]] | None = None  # rounds, mistakes, expected: sums up to log-spaced rounds
     used: dict[str, Any] = field(default_factory=dict)  # every setting in use, in the words users type
     certificate: dict[str, Any] | None = None  # the bound the run carried with it
@@ -160,7 +162,7 @@ KINDS: dict[str, tuple[type, ...]] = {  # what JSON gives for each field
     **dict.fromkeys(("key", "status", "stream", "algorithm", "feedback", "loss", "version", "processor"), _TEXT),
     **dict.fromkeys(("command", "role", "tuned", "data", "bound_reason"), _TEXT),
     **dict.fromkeys(("seed", "rounds", "n_classes", "n_features", "mistakes", "top_mistakes"), (int,)),
-    **dict.fromkeys(("expected_mistakes", "seconds"), _NUMBER),
+    **dict.fromkeys(("expected_mistakes", "reward", "best_reward", "seconds"), _NUMBER),
     **dict.fromkeys(("settings", "used", "curve", "certificate", "observed", "bound", "error"), (dict,)),
     "prepared": (list,),
 }
