@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 
 from gaptron import InputError, Learner, ModelFileError, NoBoundError, SettingError, model_file
 from gaptron.logged import Log, observe
-from gaptron.trace import Trace
 from tests.conftest import noisy_stream, random_stream
 
 X, Y, K = noisy_stream(400, noise=0.2)
@@ -240,14 +239,45 @@ def test_an_interruption_leaves_it_in_step_with_the_count():
     assert again.observed == observed
 
 
-def test_an_answer_between_right_and_wrong_ends_it():
-    learner = made()
+def test_an_answer_between_right_and_wrong_ends_it(tmp_path):
+    learner = made("squarecb")
     learner.play(X[:50], Y[:50])
-    core, T = learner._core, 30
-    trace = Trace.of(learner._classes, Y[:T], core.file.NOTES)
-    core.play(X[:T], Y[:T], np.zeros((T, 0)), np.ones((T, 0), dtype=np.bool_), np.full(T, 0.5), trace, None)
+    for reward in (1.0, 0.0):
+        learner.learn(learner.decide(X[50]), reward=reward)
+    assert learner.observed.rounds == 52
+    learner.learn(learner.decide(X[50]), reward=0.5)
     with pytest.raises(NoBoundError, match="neither right nor wrong"):
         _ = learner.observed
+    learner.save(tmp_path / "model")
+    with pytest.raises(NoBoundError, match="neither right nor wrong"):
+        _ = Learner.load(tmp_path / "model").observed
+
+
+def test_labels_that_are_not_available_are_left_out_of_the_softmax():
+    rng = np.random.default_rng(4)
+    among = rng.random((len(Y), K)) < 0.5
+    among[np.arange(len(Y)), Y] = True  # the right one can be played
+    among[np.arange(len(Y)), (Y + 1) % K] = True
+    whole, single = made("squarecb"), made("squarecb")
+    trace = whole.play(X, Y, among=among)
+    waiting = [single.decide(x, among=np.flatnonzero(row).tolist()) for x, row in zip(X, among)]
+    for decision, y in zip(waiting, Y):  # all late: each round's own labels must still be known
+        single.learn(decision, correct=bool(decision.label == y))
+    for observed in (whole.observed, single.observed):
+        for U in rules(X, Y, K):
+            Z = np.where(among, X @ U.T, -np.inf)
+            paid = float(-log_softmax(Z, axis=1)[np.arange(len(Y)), Y].sum() / np.log(2))
+            assert observed.mistakes <= paid + observed.cost(float(np.linalg.norm(U))) + 1e-9
+    log = Log.from_arrays(X, trace.codes, trace.codes == Y, np.ones(len(Y)), classes=range(K), among=among)
+    assert observe(log, search=False) == whole.observed
+    tight = observe(log)
+    assert tight.least_loss(5.0) >= whole.observed.least_loss(5.0) - 1e-6
+    for U in rules(X, Y, K):
+        Z = np.where(among, X @ U.T, -np.inf)
+        paid = float(-log_softmax(Z, axis=1)[np.arange(len(Y)), Y].sum() / np.log(2))
+        assert tight.least_loss(float(np.linalg.norm(U)) * tight.norm) <= paid + 1e-9
+    everything = Log.from_arrays(X, trace.codes, trace.codes == Y, np.ones(len(Y)), classes=range(K))
+    assert observe(everything, search=False) != whole.observed  # over all labels it is another loss
 
 
 def test_decisions_of_a_log_count_as_played():
@@ -310,6 +340,17 @@ def test_several_right_labels_are_counted_so_that_it_stays_true():
     assert log.count_against([1] * 9).more == -9  # true only if one label is right
     assert log.count_against([1] * 9, several_right=True).more == 0
     assert log.count_against([1] * 9, several_right=True).at_least == 0
+
+
+def test_a_trace_in_which_several_labels_earn_asks_for_the_other_count():
+    learner = made("squarecb")
+    worth = np.eye(K)[Y[:40]]
+    assert learner.play(X[:40], Y[:40], reward=worth).count_against(Y[:40]).rounds == 40
+    worth[7] = 1.0
+    trace = learner.play(X[:40], Y[:40], reward=worth)
+    with pytest.raises(InputError, match="several labels earn something in round 8: give several_right=True"):
+        trace.count_against(Y[:40])
+    assert trace.count_against(Y[:40], several_right=True).rounds == 40
 
 
 def test_what_cannot_be_counted_is_refused():

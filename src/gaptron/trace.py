@@ -96,6 +96,12 @@ class Trace:
         afterwards and knows the truth. `several_right`: more than one label may be right in a round; then a round in
         which we were right says nothing about a rule that would have played another label.
         """
+        if self.worth.shape[1] > 1 and not several_right:
+            several = np.count_nonzero(self.worth > 0.0, axis=1) > 1
+            if several.any():
+                raise InputError(
+                    f"several labels earn something in round {int(several.argmax()) + 1}: give several_right=True"
+                )
         return count(self.classes, self.codes, ~self.wrong, labels, several_right)
 
     def note(self, name: str) -> Vector:

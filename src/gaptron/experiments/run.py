@@ -132,8 +132,8 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     if task.bound:
         # On the stream in its own order, which needs no copy: a sum over rounds has no order, the trace is put back.
         bound, reason = account.bound(learner, X, y, trace if order is None else trace.in_order(np.argsort(order)))
-    plain = task.bound and _bandit(task) and beside == (None, None)
-    heard = _heard(_pieces(Piece(X, y), order, cached.norm), cached, trace) if plain else None
+    plain = task.bound and _bandit(task) and beside[1] is None  # rewards are neither right nor wrong
+    heard = _heard(_pieces(Piece(X, y, beside[0]), order, cached.norm), cached, trace) if plain else None
     curve = trace.curve
     return Result(
         key=task.key(cached.data),
@@ -191,7 +191,9 @@ def _heard(pieces: Iterable[Piece], cached: CachedStream, trace: Trace) -> Obser
         if seen is None:
             seen = observed.new_watch(K, cached.n_features, isinstance(piece.X.rows, Sparse))
         part = slice(start, start + len(piece.y))
-        observed.hear_all(seen, piece.X.rows, trace.codes[part], right[part], np.ones(K, dtype=np.bool_), np.zeros(K))
+        among = np.ones((len(piece.y), 0), dtype=np.bool_) if piece.among is None else piece.among
+        given = trace.codes[part], right[part], among
+        observed.hear_all(seen, piece.X.rows, *given, np.ones(K, dtype=np.bool_), np.zeros(K))
         start = part.stop
     assert seen is not None  # a stream has rounds
     return observed.proved(seen, 0)

@@ -18,7 +18,7 @@ step never does, whatever the order of the answers: ε ← min{ε, D²/(2(M - Ψ
 import math
 from typing import Any, NamedTuple
 
-from gaptron.kernels.jit import by_type, class_name, jit
+from gaptron.kernels.jit import by_type, class_name, jit, lean
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.rows import add, add_one, row, score_one, scores, sqnorm, zeros
 from gaptron.types import Flags, Integers, Matrix, Observed, Proof, Round, Vector, named
@@ -32,7 +32,7 @@ def new_run() -> Any:
     return named(square=0.0, mistakes=0, level=0.0, step=FIRST_STEP)
 
 
-@jit
+@lean
 def lower_step(run: Any) -> None:
     """ε ← min{ε, D²/(2(M - Ψ))}."""
     n = run[0]
@@ -41,7 +41,7 @@ def lower_step(run: Any) -> None:
         n.step = min(n.step, RADIUS**2 / (2.0 * excess))
 
 
-@jit
+@lean
 def watch_miss(run: Any, square: float) -> None:
     """A label that was wrong, on a row with ‖x‖² = square."""
     run[0].square = max(run[0].square, square)
@@ -49,7 +49,7 @@ def watch_miss(run: Any, square: float) -> None:
     lower_step(run)
 
 
-@jit
+@lean
 def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Flags, r: Vector) -> None:
     """The label y was right, and the labels of `among` could be played. r is work."""
     n = run[0]
@@ -80,7 +80,7 @@ def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Fla
     lower_step(run)
 
 
-@jit
+@lean
 def watch_answer(run: Any, Theta: Matrix, x: Any, square: float, label: int, hit: bool) -> None:
     """The label played was right or wrong: one of its K questions is answered."""
     n = run[0]
@@ -159,10 +159,15 @@ hear.__doc__ = "One answer: the label was worth so much, 1 right, 0 wrong, and t
 
 
 @jit
-def hear_all(seen: Any, X: Any, labels: Integers, rewards: Vector, among: Flags, r: Vector) -> None:
-    """Many answers, one after the other; the same labels could be played each time."""
+def hear_all(seen: Any, X: Any, labels: Integers, rewards: Vector, among: Any, allowed: Flags, r: Vector) -> None:
+    """Many answers, one after the other. among has a column for each label, or none: then all could be played.
+
+    allowed, true throughout, and r are work.
+    """
     for t in range(labels.shape[0]):
-        hear(seen, row(X, t), labels[t], rewards[t], among, r)
+        for k in range(among.shape[1]):
+            allowed[k] = among[t, k]
+        hear(seen, row(X, t), labels[t], rewards[t], allowed, r)
 
 
 def _watch(seen: Any, x: Any, rd: Round, label: int, r: Vector) -> None:
@@ -182,7 +187,7 @@ watch.__doc__ = "The answer in the round to the label played; r is work, K numbe
 ALONE_WRONG, ALONE_RIGHT, BOTH_WRONG = 0, 1, 2  # columns of the counts against given rules
 
 
-@jit
+@lean
 def tally(counts: Any, j: int, other: int, label: int, hit: bool) -> None:
     """Count a round against rule j, which would have played `other`.
 

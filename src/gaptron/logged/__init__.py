@@ -1,5 +1,6 @@
 """Decisions that were logged, and what they say of learners that did not make them."""
 
+from gaptron.logged.against import most_more
 from gaptron.logged.decision_log import DecisionLog
 from gaptron.logged.estimates import Estimate
 from gaptron.logged.files import LOG_FORMATS, open_log, save_log
@@ -19,6 +20,7 @@ __all__ = [
     "Verdict",
     "from_obp",
     "judge",
+    "most_more",
     "observe",
     "open_log",
     "record",

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from gaptron.comparator import losses
@@ -43,8 +44,8 @@ def observe(log: Log, *, radius: float = 20.0, search: bool = True) -> Observed:
         return _one_pass(log, right)
     mistakes, norm = int(np.count_nonzero(~right)), log.norm
     rows: Any = log.X / norm if norm > 0.0 else log.X
-    K = log.n_classes
-    softmax = _proofs(lambda c, V: _softmax(rows[right], log.codes[right], K, c, V), mistakes, radius)
+    K, out = log.n_classes, None if log.among is None else ~log.among[right]
+    softmax = _proofs(lambda c, V: _softmax(rows[right], log.codes[right], out, K, c, V), mistakes, radius)
     one_vs_all = _proofs(lambda c, V: _one_vs_all(rows, log.codes, right, K, c, V), mistakes, radius)
     return Observed(log.n_rounds, 0, mistakes, norm, softmax, one_vs_all)
 
@@ -52,8 +53,9 @@ def observe(log: Log, *, radius: float = 20.0, search: bool = True) -> Observed:
 def _one_pass(log: Log, right: Flags) -> Observed:
     rows, width = as_rows(log.X)
     seen = new_watch(log.n_classes, width, isinstance(rows, Sparse))
-    every, room = np.ones(log.n_classes, dtype=np.bool_), np.zeros(log.n_classes)
-    hear_all(seen, rows, log.codes, right.astype(np.float64), every, room)
+    among = np.ones((log.n_rounds, 0), dtype=np.bool_) if log.among is None else log.among
+    room = np.ones(log.n_classes, dtype=np.bool_), np.zeros(log.n_classes)
+    hear_all(seen, rows, log.codes, right.astype(np.float64), among, *room)
     return proved(seen, 0)
 
 
@@ -69,13 +71,21 @@ def _proofs(solve: Callable[[float, Matrix | None], tuple[Matrix, float]], mista
     return tuple(found)
 
 
-def _softmax(X: Any, y: Integers, K: int, c: float, start: Matrix | None) -> tuple[Matrix, float]:
-    """min Σ -log₂ softmax(Vx)_y + c‖V‖² over the hits: where it was looked for, and a level it does not go below."""
+def _softmax(
+    X: Any, y: Integers, out: NDArray[np.bool_] | None, K: int, c: float, start: Matrix | None
+) -> tuple[Matrix, float]:
+    """min Σ -log₂ softmax(Vx)_y + c‖V‖² over the hits: where it was looked for, and a level it does not go below.
+
+    Labels that were `out` are left out of the softmax of their round.
+    """
     shape = (K, X.shape[1])
 
     def objective(flat: Vector) -> tuple[float, Vector]:
         V = flat.reshape(shape)
-        value, C = losses(Loss.LOGISTIC, np.asarray(X @ V.T), y)
+        Z = np.asarray(X @ V.T)
+        if out is not None:
+            Z[out] = -np.inf
+        value, C = losses(Loss.LOGISTIC, Z, y)
         G = np.asarray(X.T @ C).T + 2.0 * c * V
         return float(value.sum() + c * np.sum(V * V)), np.ascontiguousarray(G).ravel()
 
