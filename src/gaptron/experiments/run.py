@@ -132,8 +132,8 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     if task.bound:
         # On the stream in its own order, which needs no copy: a sum over rounds has no order, the trace is put back.
         bound, reason = account.bound(learner, X, y, trace if order is None else trace.in_order(np.argsort(order)))
-    plain = task.bound and _bandit(task) and beside[1] is None  # rewards are neither right nor wrong
-    heard = _heard(_pieces(Piece(X, y, beside[0]), order, cached.norm), cached, trace) if plain else None
+    plain = task.bound and _bandit(task) and worth is None  # rewards are neither right nor wrong
+    heard = _heard(_pieces(whole, order, cached.norm), cached, trace) if plain else None
     curve = trace.curve
     return Result(
         key=task.key(cached.data),
