@@ -11,6 +11,7 @@ import shutil
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gaptron
 from gaptron import Learner, model_file
@@ -435,6 +436,19 @@ def test_a_history_that_points_outside_itself(harm, message, tmp_path):
     assert learner._core.state.span[0].count > 0
     with pytest.raises(ModelFileError, match=message):
         Learner.load(harmed(learner, tmp_path / "model", lambda tree: harm(tree["core"]["state"])))
+
+
+@pytest.mark.parametrize("column", [6, -1, 2**31 - 1])
+def test_a_sparse_history_that_points_outside_itself(column, tmp_path):
+    learner = make("hinge-lmc", feedback="bandit", memory=8)
+    learner.play(sp.csr_matrix(X[:10]), Y[:10])
+    assert learner._core.sparse and learner._core.state.span[0].count > 0
+
+    def harm(tree):
+        tree["core"]["state"]["indices"][3] = column
+
+    with pytest.raises(ModelFileError, match=r"column outside 0\.\.5"):
+        Learner.load(harmed(learner, tmp_path / "model", harm))
 
 
 @pytest.mark.parametrize("indices", [[0, 6], [-1, 2], [2, 2], [3, 1]])

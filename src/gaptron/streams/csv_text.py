@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def _quick(text: Text, layout: Layout) -> Block:
     kinds = {column: pa.string() if at in words else pa.float64() for at, column in enumerate(columns)}
     try:
         table = arrow.read_csv(
-            pa.BufferReader(text.data),  # not a Python file, which Arrow would read from threads of its own
+            pa.BufferReader(_of_arrow(text.data)),
             read_options=arrow.ReadOptions(column_names=columns),
             parse_options=arrow.ParseOptions(delimiter=layout.delimiter),
             convert_options=arrow.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
@@ -180,6 +180,15 @@ def _quick(text: Text, layout: Layout) -> Block:
         reward=None if reward is None else table.column(reward).to_numpy(),
         available=None if groups is None else Available(*distinct(map(split, table.column(groups).to_pylist()))),
     )
+
+
+def _of_arrow(data: bytes) -> Any:
+    """The bytes in memory of Arrow's own: its threads, which may outlive the call, then touch nothing of Python's."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    sink = pa.BufferOutputStream()
+    sink.write(data)
+    return sink.getvalue()
 
 
 def _careful(text: Text, layout: Layout) -> Block:
