@@ -269,7 +269,7 @@ class BanditBook(Book):
         more = 0.2 * self.t * s.found * min(1, K * s.found)
         m = omega[1:] @ s.f[1:]
         m = np.where(pushed, m * math.exp(s.kappa), m)
-        s.shown = np.log(np.maximum(m + omega[0] * s.f[0], 1e-12))
+        s.shown = m + omega[0] * s.f[0]
         new = more / (1 + self.asked[A]) * (omega[2] * s.f[2] + omega[3] * s.f[3])
         m = np.where(self.hits[A] == 0, m + new, m)
         B = m + omega[0] * s.f[0]
