@@ -1,4 +1,4 @@
-"""Advised Gaptron by its own verbs, one round at a time: for rounds that a test wants to set up or branch from by hand."""
+"""Advised Gaptron by its own verbs, one round at a time: for rounds that a test sets up or branches from by hand."""
 
 import numpy as np
 

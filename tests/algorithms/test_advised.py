@@ -63,8 +63,10 @@ def same_full(who, book, to):
     close(who.state.stay[0].tolist(), (book.stay.S, book.stay.E, book.stay.n), **to)
     close(
         (t.square, t.step, t.cost, t.largest, t.moved, t.gap, t.rounds, t.norms, t.called, t.lead, t.caller, t.open),
-        (book.X2, book.step, book.H, book.most, book.moved, book.gap, book.t, book.squares)
-        + (book.called, book.D, book.m, book.O),
+        (
+            *(book.X2, book.step, book.H, book.most, book.moved, book.gap),
+            *(book.t, book.squares, book.called, book.D, book.m, book.O),
+        ),
         **to,
     )
     assert t.last == book.last

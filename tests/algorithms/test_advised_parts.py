@@ -65,7 +65,7 @@ def test_centre(seed, reach):
 @some
 @given(st.integers(0, 2**32 - 1))
 def test_what_is_heard_together_is_nearly_as_good_as_the_best_expert(seed):
-    """-Σ ln Σ ω_j φ_j ≤ min_j -Σ ln φ_j + ln n + 0.0101 a round: Bayes with a share for all. Silent ones keep theirs."""
+    """-Σ ln Σ ω_j φ_j ≤ min_j -Σ ln φ_j + ln n + 0.0101 a round: Bayes with a share; the silent keep theirs."""
     rng = np.random.default_rng(seed)
     n, K, T = 5, 4, 60
     omega, mixed, each = np.full(8, 1 / n), 0.0, np.zeros(n)

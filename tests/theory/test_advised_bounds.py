@@ -1,4 +1,4 @@
-"""Advised Gaptron's promises on whole runs, whatever its advisers do: on every path, or over all paths of small games."""
+"""Advised Gaptron's promises on whole runs, whatever its advisers do: on every path, or over all of small games."""
 
 import math
 
@@ -189,7 +189,7 @@ def test_late_answers_keep_the_bound_with_the_sum_of_their_gaps(order, adviser):
             if order == "adversarial":
                 who.look(X[t], said)
                 y[t] = int(who.rd.p.argmin())
-            label, kept = who.decide(X[t], said, u=rng.random())
+            _, kept = who.decide(X[t], said, u=rng.random())
             s = book.look(X[t], said)
             waiting[t] = kept, book.last, s.apart
             book.commit(s)
@@ -270,7 +270,7 @@ def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
         mixed += any(0 < who.total.certified < T for *_, who in paths)
         certificates = [(chance, seen, file.certificate(settings, who.state)) for chance, seen, who in paths]
 
-        def bound(flat):
+        def bound(flat, certificates=certificates):
             U, value = flat.reshape(K, d), 0.0
             for chance, seen, certificate in certificates:
                 loss = sum(log_loss(U[A] @ x, int(np.flatnonzero(A == y)[0])) for x, y, A, _ in seen)

@@ -77,7 +77,7 @@ def test_the_largest_step_is_no_smaller_than_it_need_be():
 
 @st.composite
 def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0, budget=0.0):
-    """A state no run need ever reach, a row, perhaps advice, perhaps fewer labels. Returns player, row, advice, among."""
+    """A state no run need ever reach: a player, a row, perhaps advice, perhaps fewer labels."""
     K = draw(st.sampled_from(sizes))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     who = Player(feedback, K, 1, **({"reach": 2.0, "budget": budget} if feedback == "bandit" else {}))
