@@ -1,12 +1,13 @@
-"""Advised Gaptron by its own verbs, one round at a time: for rounds that a test wants to set up or branch from by hand."""
+"""Advised Gaptron by its own verbs, one round at a time: for rounds that a test sets up or branches from by hand."""
 
 import numpy as np
 
 from gaptron.algorithms import advised as file
 from gaptron.kernels import play
-from gaptron.types import UNKNOWN, Feedback, Loss, Problem, SparseRow, named, new_round
+from gaptron.types import UNKNOWN, Feedback, Loss, Nothing, Problem, SparseRow, named, new_round
 
 COUNT, ANSWERED = named(decided=0, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
+BESIDE = Nothing(), np.zeros(0)  # nobody observes
 
 
 def problem(feedback="full", K=3, d=1, X=1.0):
@@ -37,6 +38,12 @@ class Player:
     @property
     def total(self):
         return self.state.total[0]
+
+    @property
+    def certified(self):
+        """Where the certified learner's rows lie among those of all learners."""
+        K = self.problem.n_classes
+        return slice(4 * K, 5 * K) if self.bandit else slice(0, K)
 
     @property
     def now(self):
@@ -99,7 +106,8 @@ class Player:
         self._learn(x, label, int(truth))
 
     def _learn(self, x, label, shown):
-        play.learn_once(self.settings, self.state, self.row(x), self.rd, self.work, int(label), shown, COUNT, ANSWERED)
+        whom, x = (self.settings, self.state), self.row(x)
+        play.learn_once(*whom, x, self.rd, self.work, int(label), shown, COUNT, ANSWERED, *BESIDE)
 
 
 def advice_of(kind, K, truth, rng):

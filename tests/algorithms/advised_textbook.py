@@ -1,7 +1,7 @@
 """Advised Gaptron again, in textbook numpy that shares no line with the library.
 
-One object a thing, precisions kept as matrices that are solved with, no thought of speed. A round is three verbs: `look`
-(a sheet of all that a row gives), `commit` (what the decision alone fixes) and `learn`. An answer that comes late is a
+One object a thing, precisions kept as matrices that are solved with, no thought of speed. A round is three verbs:
+`look` (a sheet of all that a row gives), `commit` (what the decision alone fixes) and `learn`. An answer that comes late is a
 `look` without `commit`, then `learn` with what the decision itself must keep.
 """
 
@@ -193,7 +193,7 @@ class FullBook(Book):
 
     def learn(self, s, label, truth, *, chance=None, last=None, apart=None):
         """The last three: what a late answer's decision has kept."""
-        K, A, y = self.K, s.A, int(np.flatnonzero(s.A == truth)[0])
+        A, y = s.A, int(np.flatnonzero(s.A == truth)[0])
         last = self.last if last is None else last
         e = np.eye(len(A))
         self.step = min(self.step, s.eps)
@@ -269,7 +269,7 @@ class BanditBook(Book):
         more = 0.2 * self.t * s.found * min(1, K * s.found)
         m = omega[1:] @ s.f[1:]
         m = np.where(pushed, m * math.exp(s.kappa), m)
-        s.shown = np.log(np.maximum(m + omega[0] * s.f[0], 1e-12))
+        s.shown = m + omega[0] * s.f[0]
         new = more / (1 + self.asked[A]) * (omega[2] * s.f[2] + omega[3] * s.f[3])
         m = np.where(self.hits[A] == 0, m + new, m)
         B = m + omega[0] * s.f[0]

@@ -1,4 +1,4 @@
-"""Advised Gaptron's promises on whole runs, whatever its advisers do: on every path, or over all paths of small games."""
+"""Advised Gaptron's promises on whole runs, whatever its advisers do: on every path, or over all of small games."""
 
 import math
 
@@ -189,7 +189,7 @@ def test_late_answers_keep_the_bound_with_the_sum_of_their_gaps(order, adviser):
             if order == "adversarial":
                 who.look(X[t], said)
                 y[t] = int(who.rd.p.argmin())
-            label, kept = who.decide(X[t], said, u=rng.random())
+            _, kept = who.decide(X[t], said, u=rng.random())
             s = book.look(X[t], said)
             waiting[t] = kept, book.last, s.apart
             book.commit(s)
@@ -270,7 +270,7 @@ def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
         mixed += any(0 < who.total.certified < T for *_, who in paths)
         certificates = [(chance, seen, file.certificate(settings, who.state)) for chance, seen, who in paths]
 
-        def bound(flat):
+        def bound(flat, certificates=certificates):
             U, value = flat.reshape(K, d), 0.0
             for chance, seen, certificate in certificates:
                 loss = sum(log_loss(U[A] @ x, int(np.flatnonzero(A == y)[0])) for x, y, A, _ in seen)
@@ -328,15 +328,15 @@ def test_free_rounds_keep_their_budget_and_leave_the_certified_learner_alone(adv
             waiting.append((kept, y, free))
             while len(waiting) > rng.integers(0, late + 1):
                 kept, y, free = waiting.pop(int(rng.integers(len(waiting))))
-                before = who.state.W[:K].tobytes(), float(total.moved), float(total.psi), float(total.level)
-                side = who.state.W[K : 2 * K].tobytes()
+                before = who.state.W[who.certified].tobytes(), float(total.moved), float(total.psi), float(total.level)
+                side = who.state.W[:K].tobytes()
                 who.learn_late(kept, truth=y)
-                after = who.state.W[:K].tobytes(), float(total.moved)
+                after = who.state.W[who.certified].tobytes(), float(total.moved)
                 assert float(total.psi) >= before[2] and float(total.level) == before[3]
                 if free:
                     assert after == before[:2]
                 else:
-                    assert who.state.W[K : 2 * K].tobytes() == side
+                    assert who.state.W[:K].tobytes() == side
         assert min(kinds) > 20
 
 
@@ -370,9 +370,10 @@ def test_the_level_is_at_most_alpha_times_the_step_in_any_state():
         who = Player("bandit", K, 1, budget=0.0)
         step = LN2**2 / (8 * K * 31) * 10.0 ** rng.uniform(-2, 0)
         who.total.square, who.total.step = 1.0, step
-        who.state.W[:K, 0] = -rng.random(K) * 10.0 ** rng.uniform(-1, 1.5) / step
-        who.state.W[int(rng.integers(K)), 0] = 0.0
-        who.state.W[2 * K :, 0] = rng.normal(size=3 * K) * 10.0 ** rng.uniform(-1, 1)
+        who.state.W[:, 0] = rng.normal(size=5 * K) * 10.0 ** rng.uniform(-1, 1)
+        certified = -rng.random(K) * 10.0 ** rng.uniform(-1, 1.5) / step
+        certified[rng.integers(K)] = 0.0
+        who.state.W[who.certified, 0], who.total.certified = certified, 1.0
         who.total.moved = rng.normal() * 5 / (step * 0.1)
         who.look(np.ones(1))
         assert who.rd.note[1] == pytest.approx(step, rel=1e-9)

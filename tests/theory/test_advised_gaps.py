@@ -77,7 +77,7 @@ def test_the_largest_step_is_no_smaller_than_it_need_be():
 
 @st.composite
 def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0, budget=0.0):
-    """A state no run need ever reach, a row, perhaps advice, perhaps fewer labels. Returns player, row, advice, among."""
+    """A state no run need ever reach: a player, a row, perhaps advice, perhaps fewer labels."""
     K = draw(st.sampled_from(sizes))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     who = Player(feedback, K, 1, **({"reach": 2.0, "budget": budget} if feedback == "bandit" else {}))
@@ -89,15 +89,15 @@ def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0, budget=0.0):
         "one": -np.ones(K) + np.eye(K)[rng.integers(K)],
     }[kind]
     length = 10.0 ** draw(st.sampled_from([0.0, 0.0, -1.0, -6.0, -50.0]))
-    others = len(state.W) - K
-    state.W[:K, 0] = certified * 10.0 ** draw(st.floats(-3, largest)) * length
-    state.W[K:, 0] = rng.normal(size=others) * 10.0 ** draw(st.floats(-2, 3))
+    state.W[:, 0] = rng.normal(size=len(state.W)) * 10.0 ** draw(st.floats(-2, 3))
+    state.W[who.certified, 0] = certified * 10.0 ** draw(st.floats(-3, largest)) * length
     t.square, t.rounds = length**2, draw(st.sampled_from([0, 1, 1000, 10**7]))
     t.norms = t.rounds * t.square
     t.moved = draw(st.sampled_from([0.0, 1.0, -20.0, 500.0, -1e5]))
     t.last = draw(st.integers(-1, K - 1))
     state.stay[0].right, state.stay[0].thought, state.stay[0].seen = draw(st.sampled_from([(0, 0, 0), (900, 90, 999)]))
     if feedback == "bandit":
+        t.certified = 1.0
         t.level = draw(st.sampled_from([0.0, 0.1, 5.0, 1e4]))
         t.beta = draw(st.sampled_from([0.0, -3.0, 5.0]))
         state.omega[:] = rng.gamma(0.2, size=8) + 1e-9
@@ -119,7 +119,7 @@ def scores_of(who, x, feedback):
     n, labels = who.now.n, who.work.labels[: who.now.n]
     a, step, t = who.work.a[:n].copy(), who.rd.note[1], who.total
     ratio = step / t.square if t.square > 1e-280 else 0.0
-    return ratio * who.state.W[labels, 0] * x[0] + (1 - step * PULL[feedback] * t.moved) * a, a
+    return ratio * who.state.W[who.certified][labels, 0] * x[0] + (1 - step * PULL[feedback] * t.moved) * a, a
 
 
 def moments(bandit, p, q, y, a):
@@ -198,16 +198,16 @@ def certified_updates(who, x, advice, among, rewards):
     """For every label that may be drawn: its chance, and what the certified learner learns, by the real `learn`."""
     who.look(x, advice, among)
     assert not who.rd.mark[0].free
-    K, q = who.problem.n_classes, who.rd.p.copy()
+    q, rows = who.rd.p.copy(), who.certified
     for label in np.flatnonzero(q):
         mine = who.copy()
-        mine.state.W[:K] = 0.0  # so that no digit is lost; the scores are those of before
+        mine.state.W[rows] = 0.0  # so that no digit is lost; the scores are those of before
         mine.look(x, advice, among)
         for name in ("w", "a", "p"):
             getattr(mine.work, name)[:] = getattr(who.work, name)
         mine.rd.p[:] = q
         mine.learn(x, int(label), reward=rewards[label])
-        g = -mine.state.W[:K, 0] / (x[0] if x[0] else 1.0)
+        g = -mine.state.W[rows, 0] / (x[0] if x[0] else 1.0)
         yield label, q[label], g, mine.total.moved - who.total.moved
 
 
@@ -253,7 +253,7 @@ def test_with_fewer_labels_the_common_part_must_not_be_left_out():
     """
     rng = np.random.default_rng(0)
     who = Player("bandit", 4, 1, reach=2.0, budget=0.0)
-    who.state.W[4:, 0] = rng.normal(size=16)
+    who.state.W[:16, 0] = rng.normal(size=16)
     among, x = np.array([True, False, True, True]), np.ones(1)
     mean = sum(chance * g for _, chance, g, _ in certified_updates(who, x, None, among, np.zeros(4)))
     p = np.nan_to_num(who.over(who.work.p))

@@ -205,6 +205,11 @@ def theorem(problem: Problem, settings: Settings) -> str:
     return "certificate of Advised Gaptron"
 
 
+def late_proof(settings: Settings) -> bool:
+    """With full information lateness is paid for by the sum of the gaps, whatever the order of the answers."""
+    return isinstance(settings, AdvisedFull)
+
+
 def certificate(settings: Settings, state: Any) -> Certificate:
     """C_T(U), known from the run.
 
