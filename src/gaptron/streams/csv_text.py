@@ -14,7 +14,7 @@ from gaptron.errors import StreamError
 from gaptron.streams.block import Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
-from gaptron.streams.numbers import as_number, as_whole, shown
+from gaptron.text_numbers import as_number, as_whole, shown
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.table import Column, label_column
 

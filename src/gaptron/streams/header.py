@@ -8,7 +8,7 @@ header is lost, and a header taken for a round is a wrong round with a class of 
 import re
 from collections.abc import Sequence
 
-from gaptron.streams.numbers import as_number
+from gaptron.text_numbers import as_number
 from gaptron.streams.table import USUAL_LABELS
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
