@@ -66,6 +66,7 @@ class Column:
         self.kind = kind
         self.first_row = first_row
         self.words = words  # its words, and what is missing; of numbers and times: what is neither
+        self.number = -1  # the track of its numbers; -1: there was none yet
         self.values: dict[str, int] = {}  # "number", or the values of a time → its track
         self.parts: dict[str, Dictionary] = {}  # the words of a time
         self.missing = self.absent = self.other_kind = self.shared = 0  # as in an account

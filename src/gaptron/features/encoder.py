@@ -21,7 +21,6 @@ from gaptron.features.cells import (
     TIME,
     WORD,
     Cell,
-    Time,
     fitted,
     kind_of,
     parts_of,
@@ -38,6 +37,7 @@ from gaptron.validation import CheckedRow, CheckedRows
 FIRST_ROOM = 16  # places before the first doubling
 BLOCK = 1 << 21  # cells that are encoded at a time, at most
 LONGEST_BLOCK = 1 << 16
+ABSENT: Any = object()  # a column that is not in the row
 Given = Table | list[dict[str, Cell]]
 
 
@@ -53,6 +53,18 @@ class Mark(NamedTuple):
     counts: Integers
     columns: list[tuple[Account, dict[str, int], list[int]]]
     crosses: list[int]
+
+
+class Row(NamedTuple):
+    """The tracks that a row has cells in."""
+
+    tracks: list[int]
+    cells: list[Any]
+
+    def add(self, track: int, cell: float) -> None:
+        """One more cell."""
+        self.tracks.append(track)
+        self.cells.append(cell)
 
 
 class Encoder:
@@ -107,64 +119,65 @@ class Encoder:
             for name in cells:
                 if name not in self._columns:
                     self._new_column(name, AUTO)
-        x: list[tuple[int, float]] = []
-        s: list[tuple[int, int]] = []
+        x, s = Row([], []), Row([], [])
         for column in self._columns.values():
-            if column.kind == IGNORE:
+            value = cells.get(column.name, ABSENT)
+            if type(value) is float and column.number >= 0:  # the two usual cases first: live rows are short
+                x.tracks.append(column.number)
+                x.cells.append(value)
                 continue
-            name = column.name
-            if name in cells:
-                value = cells[name]
-            else:
-                value = None
-                if learn:
-                    column.absent += 1
-            if value is not None:
-                if column.kind == AUTO:
-                    if not learn:
-                        continue
-                    self.settle(column, kind_of(value, False))
-                kind = column.kind
-                if not (type(value) is str if kind == WORD else type(value) is float and kind != TIME):
-                    before = value
-                    value = fitted(kind, value)
-                    if learn and is_strange(kind, before, value):
-                        column.other_kind += 1
-            if value is None:
-                if learn:
-                    column.missing += 1
-                if column.kind != AUTO:
-                    s.append((column.words.track, self._gap(column, learn)))
-            elif type(value) is str:
-                s.append((column.words.track, self._place(column.words, value, learn, column)))
-            elif type(value) is float:
-                track = self._value(column, "number", learn)
-                if track is not None:
-                    x.append((track, value))
-            else:
-                assert isinstance(value, Time)
-                self._time(column, value, learn, x, s)
+            if type(value) is str and column.kind == WORD and value in column.words.places:
+                s.tracks.append(column.words.track)
+                s.cells.append(column.words.places[value])
+                continue
+            self._add(column, value, learn, x, s)
         for names, cross in zip(self.features.cross, self._crosses):
             text = self._joined(names, cells)
             if text is not None:
-                s.append((cross.track, self._place(cross, text, learn)))
+                s.add(cross.track, self._place(cross, text, learn))
         if learn:
             self.rows += 1
         return self._encoded_row(x, s, learn)
 
-    def _time(
-        self, column: Column, value: Time, learn: bool, x: list[tuple[int, float]], s: list[tuple[int, int]]
-    ) -> None:
-        values = {} if math.isnan(value.stamp) else {"stamp": value.stamp}
-        if value.hour >= 0.0:
-            values |= {"sine": value.hour, "cosine": value.hour}
-        for name, one in values.items():
-            track = self._value(column, name, learn)
-            if track is not None:
-                x.append((track, one))
-        for name, word in parts_of(value).items():
-            part = column.parts[name]
-            s.append((part.track, self._place(part, word, learn)))
+    def _add(self, column: Column, value: Any, learn: bool, x: "Row", s: "Row") -> None:
+        """A cell of any kind in a column of any kind."""
+        if column.kind == IGNORE:
+            return
+        if value is ABSENT:
+            value = None
+            column.absent += learn
+        if value is not None:
+            if column.kind == AUTO:
+                if not learn:
+                    return
+                self.settle(column, kind_of(value, False))
+            fit = fitted(column.kind, value)
+            column.other_kind += learn and is_strange(column.kind, value, fit)
+            value = fit
+        if value is None:
+            column.missing += learn
+            if column.kind != AUTO:
+                s.add(column.words.track, self._gap(column, learn))
+        elif type(value) is str:
+            s.add(column.words.track, self._place(column.words, value, learn, column))
+        elif type(value) is float:
+            self._add_value(column, "number", value, learn, x)
+        else:
+            if not math.isnan(value.stamp):
+                self._add_value(column, "stamp", value.stamp, learn, x)
+            if value.hour >= 0.0:
+                self._add_value(column, "sine", value.hour, learn, x)
+                self._add_value(column, "cosine", value.hour, learn, x)
+            for name, word in parts_of(value).items():
+                part = column.parts[name]
+                s.add(part.track, self._place(part, word, learn))
+
+    def _add_value(self, column: Column, name: str, value: float, learn: bool, x: "Row") -> None:
+        track = column.values.get(name)
+        if track is None and learn:
+            track = self.take_value(column, name)
+        if track is not None:
+            x.add(track, value)
 
     def _joined(self, names: tuple[str, ...], cells: Mapping[str, Cell]) -> str | None:
         """The word of a cross; None if one of its columns has no value."""
@@ -189,12 +202,11 @@ class Encoder:
             return (column, part) if column is not None and column.kind == TIME else (None, "")
         return column, ""
 
-    def _encoded_row(self, x: list[tuple[int, float]], s: list[tuple[int, int]], learn: bool) -> CheckedRow:
-        X = np.array([value for _, value in x], dtype=np.float64).reshape(-1, 1)
-        S = np.array([place for _, place in s], dtype=np.int64).reshape(-1, 1)
-        values = np.array([track for track, _ in x], dtype=np.int64)
-        words = np.array([track for track, _ in s], dtype=np.int64)
-        most = len(x) + len(s) + 1
+    def _encoded_row(self, x: "Row", s: "Row", learn: bool) -> CheckedRow:
+        n = len(x.tracks)
+        tracks, most = np.array(x.tracks + s.tracks + s.cells, dtype=np.int64), n + len(s.tracks) + 1
+        X, S = np.array(x.cells, dtype=np.float64).reshape(n, 1), tracks[most - 1 :].reshape(-1, 1)
+        values, words = tracks[:n], tracks[n : most - 1]
         out = np.zeros(2, dtype=np.int32), np.empty(most, dtype=np.int32), np.empty(most)
         known = self._kinds, self._places, self._stats
         arguments = (X, values, *known, S, words, self._totals, self._counts, learn, *out)
@@ -307,6 +319,7 @@ class Encoder:
         self._stats[track] = 0.0
         self._stats[track, verbs.GOAL] = verbs.FIRST_EPOCH
         column.values[name] = track
+        column.number = column.values.get("number", -1)
         return track
 
     def _place(self, words: Dictionary, word: str, learn: bool, column: Column | None = None) -> int:
@@ -325,10 +338,6 @@ class Encoder:
                 return self.take_gap(column)
             return int(kernel().NEW_WORD if column.counts_gaps else kernel().NEW_FLAG)
         return place
-
-    def _value(self, column: Column, name: str, learn: bool) -> int | None:
-        track = column.values.get(name)
-        return self.take_value(column, name) if track is None and learn else track
 
     # --- coming back ----------------------------------------------------------------------------------------------
 
@@ -359,7 +368,7 @@ class Encoder:
         for name in list(self._columns)[len(mark.columns) :]:
             del self._columns[name]
         for column, (was, values, sizes) in zip(self._columns.values(), mark.columns):
-            column.kind, column.values = was.kind, values
+            column.kind, column.values, column.number = was.kind, values, values.get("number", -1)
             column.missing, column.absent, column.other_kind, column.shared = was[-4:]
             if was.kind == AUTO:
                 column.parts = {}

@@ -97,7 +97,7 @@ def row_of(x: Any) -> dict[str, Cell]:
         cells = {name: cell(name, value) for name, value in x.items()}
     except RecursionError:
         raise InputError("x holds what contains itself") from None
-    return cells if all(type(name) is str for name in cells) else by_text(cells)
+    return cells if set(map(type, cells)) <= {str} else by_text(cells)
 
 
 def _as_dict(x: Any) -> dict[Any, Any]:

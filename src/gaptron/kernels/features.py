@@ -21,6 +21,7 @@ MOST = 2.0  # a rare word's value
 CIRCLE = 2.0 * math.pi / 24.0
 ROOT2 = math.sqrt(2.0)  # so that sine and cosine have the deviation of a number
 N, MEAN, VARIANCE, SINCE, NEW_MEAN, NEW_VARIANCE, GOAL = range(7)  # what is kept of a number
+IN_BOUNDS = [N, VARIANCE, SINCE, NEW_VARIANCE, GOAL]  # of these none is negative
 
 
 @jit
