@@ -1,6 +1,6 @@
 """How fast rows by name become rows of numbers: a table of numbers and words, and one dict at a time.
 
-    python benchmarks/features.py [ROWS]
+python benchmarks/features.py [ROWS]
 """
 
 import sys

@@ -61,9 +61,7 @@ class Features:
     @classmethod
     def from_tree(cls, tree: Any) -> "Features":
         """What `as_tree` made, through the same checks as everybody."""
-        return cls(
-            dict(tree["columns"]), cross=tree["cross"], most_words=tree["most_words"], buckets=tree["buckets"]
-        )
+        return cls(dict(tree["columns"]), cross=tree["cross"], most_words=tree["most_words"], buckets=tree["buckets"])
 
 
 def as_features(given: Any) -> Features:

@@ -22,10 +22,10 @@ from gaptron.features.cells import (
     WORD,
     Cell,
     fitted,
-    kind_of,
-    parts_of,
-    part_or_word,
     is_strange,
+    kind_of,
+    part_or_word,
+    parts_of,
 )
 from gaptron.features.columns import TIME_WORDS, Account, Column, Dictionary, Key
 from gaptron.features.declaration import Features
@@ -250,9 +250,7 @@ class Encoder:
         most = rows * (len(values) + len(words) + 1)
         ends, indices, entries = np.zeros(rows + 1, dtype=np.int32), np.empty(most, dtype=np.int32), np.empty(most)
         known = self._kinds, self._places, self._stats
-        size = kernel().encode(
-            X, values, *known, S, words, self._totals, self._counts, learn, ends, indices, entries
-        )
+        size = kernel().encode(X, values, *known, S, words, self._totals, self._counts, learn, ends, indices, entries)
         if learn:
             self.rows += rows
         return self._checked(ends, indices[:size], entries[:size])
@@ -376,8 +374,6 @@ class Encoder:
                 words.back_to(size)
         for cross, size in zip(self._crosses, mark.crosses):
             cross.back_to(size)
-
-
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """An encoder as plain values for the model file, and back: every number of a stranger's file is checked."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -134,9 +135,7 @@ def _restore_words(encoder: Encoder, words: Dictionary, tree: Any, *, counts_gap
     if len(places) > encoder.features.most_words:
         raise ValueError("there are more words than may be")
     data, stops = texts.tobytes(), ends.tolist()
-    keys: list[Key] = [
-        data[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip(stops[:-1], stops[1:])
-    ]
+    keys: list[Key] = [data[start:stop].decode("utf-8", "surrogatepass") for start, stop in itertools.pairwise(stops)]
     gap, every = tree["gap"], [places, shared]
     keys += buckets.tolist()
     if gap != -1:

@@ -194,11 +194,11 @@ def _of_frame(X: Any) -> Table:
         raise InputError(f"X is a {type(X).__name__}: {_WAY_OUT}") from None
     columns = {}
     for name in frame.columns:
-        series = frame[name]
-        try:
-            columns[name] = _arrow_read(str(name), pa.chunked_array([series.to_arrow()]))
-        except (pa.ArrowException, TypeError, OverflowError):  # a column of several kinds
+        series = frame.get_column(name)
+        if series.dtype == nw.Object:  # of several kinds, which Arrow would make one of
             columns[name] = _cells_read(str(name), series.to_list())
+        else:
+            columns[name] = _arrow_read(str(name), pa.chunked_array([series.to_arrow()]))
     return Table(by_text(columns), len(frame))
 
 

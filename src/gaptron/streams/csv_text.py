@@ -14,9 +14,9 @@ from gaptron.errors import StreamError
 from gaptron.streams.block import Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
-from gaptron.text_numbers import as_number, as_whole, shown
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.table import Column, label_column
+from gaptron.text_numbers import as_number, as_whole, shown
 
 SAMPLE = 100  # lines below the first that help to tell what it is
 FEW = 500  # bytes a column: for fewer, setting Arrow up takes longer than reading every cell

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import InputError
-from gaptron.text_numbers import as_number, as_whole
 from gaptron.streams.stream import Stream
 from gaptron.streams.synthetic import alternating, synnonsep, synsep, synswitch, twolabels, xor
+from gaptron.text_numbers import as_number, as_whole
 from gaptron.validation import measured
 
 
