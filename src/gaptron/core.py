@@ -21,7 +21,20 @@ from gaptron.errors import InputError, SettingError
 from gaptron.given_values import positive
 from gaptron.seeds import generator
 from gaptron.trace import Trace
-from gaptron.types import Feedback, Flags, Integers, Matrix, Problem, Round, Row, Rows, Sparse, Vector, named
+from gaptron.types import (
+    Feedback,
+    Flags,
+    Integers,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Rows,
+    RowsToCome,
+    Sparse,
+    Vector,
+    named,
+)
 from gaptron.validation import block, n_rows
 
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
@@ -184,10 +197,12 @@ class Core:
         loop, width, most = compiled_loop(), self.problem.n_features, MOST
         if isinstance(rows, Sparse) and not self.sparse:
             most = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
+        if isinstance(rows, RowsToCome):
+            most = min(MOST, rows.most)
         self.fresh = 0
         for part in blocks(n_rows(rows), most, progress):
             out = loop.Played(trace.codes[part], trace.top[part], trace.truth_probability[part], trace.notes[part])
-            X = block(rows, part.start, part.stop, self.sparse, width)
+            X = block(rows, part.start, part.stop, self.sparse, width)  # rows to come may widen the state
             draws, before = self.rng.bit_generator.state, self.learned
             try:
                 u = self.rng.random(part.stop - part.start)
@@ -209,6 +224,8 @@ class Core:
             state = self.file.init(self.settings, problem, False)
         loop, rd, work = compiled_loop(), self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
         step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
+        if isinstance(rows, RowsToCome):
+            step = min(step, rows.most)
         for start in range(0, T, step):
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError
-from gaptron.types import Integers, Matrix, Rows, Sparse, SparseRow, Vector
+from gaptron.types import Integers, Matrix, Rows, RowsToCome, Sparse, SparseRow, Vector
 
 Labels = Sequence[Any] | NDArray[Any]
 
@@ -28,6 +28,8 @@ SMALLEST_NORM, LARGEST_NORM = 1e-60, 1e60
 """Where every algorithm, certificate and bound is right: past these, fourth powers of norms leave float64."""
 
 FAR, FEW = 100.0, 20  # how many times as long as all before a row must be to be called an outlier, and before how many
+
+ENCODE = 'encode its columns first, or make the learner with features="auto"'
 
 _PIECE = 1 << 16
 _DOUBLE = np.dtype(np.float64)
@@ -161,12 +163,12 @@ def _as_floats(values: NDArray[Any], name: str) -> NDArray[Any]:
         raise InputError(f"{name} holds complex numbers")
     words = kind.kind == "O" and any(isinstance(value, (str, bytes)) for value in values.flat)
     if kind.kind not in "biufO" or words:
-        raise InputError(f"{name} holds {'texts' if words else kind}, not numbers: encode its columns first")
+        raise InputError(f"{name} holds {'texts' if words else kind}, not numbers: {ENCODE}")
     try:
         with np.errstate(over="ignore"):  # a number past float64 becomes infinite, which is refused by its row
             return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise InputError(f"{name} holds what is not a number ({problem}): encode its columns first") from None
+        raise InputError(f"{name} holds what is not a number ({problem}): {ENCODE}") from None
 
 
 def _sparse_table(X: Any) -> CSR:
@@ -282,11 +284,15 @@ def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
 
 def n_rows(rows: Rows) -> int:
     """How many rounds."""
+    if isinstance(rows, RowsToCome):
+        return rows.rounds
     return len(rows.indptr) - 1 if isinstance(rows, Sparse) else len(rows)
 
 
 def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
     """Rows start to stop in the layout the learner's weights have."""
+    if isinstance(rows, RowsToCome):
+        rows, start, stop = rows.block(start, stop), 0, stop - start
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
         return part if sparse else _sealed(to_dense(part, width))

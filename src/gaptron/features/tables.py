@@ -133,7 +133,7 @@ def table_of(X: Any) -> Table | list[dict[str, Cell]]:
         raise InputError("X is one dict where many rows are wanted: give a list of dicts, or a table")
     if isinstance(X, np.ndarray):
         return of_array(X)
-    if hasattr(X, "checked") and hasattr(X, "columns"):  # a stream
+    if hasattr(type(X), "checked"):  # a stream
         return of_array(_dense(X.X), X.columns)
     if hasattr(X, "tocsr"):
         raise InputError("X is a sparse matrix, whose columns are encoded already: leave out features=...")
