@@ -5,10 +5,11 @@ import datetime
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from gaptron import Features, InputError, Learner, ModelFileError, NoBoundError, SettingError
+from gaptron import Features, InputError, Learner, ModelFileError, NoBoundError, OnlineClassifier, SettingError
 from gaptron.streams import Stream
 
 LABELS = ["no", "yes", "perhaps"]
@@ -226,3 +227,21 @@ def test_algorithms_of_every_make_grow_with_the_words(algorithm, feedback):
     one.play(pa.Table.from_pylist(rows), labels)
     assert one.problem.n_features == 64
     assert one.rounds == 60
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist, list], ids=lambda make: make.__name__
+)
+def test_the_scikit_learn_estimator_takes_rows_by_name(make):
+    rows, labels = clicks(300)
+    model = OnlineClassifier("gaptron", features="auto", epochs=2, random_state=0).fit(make(rows), labels)
+    expected = OnlineClassifier("gaptron", features="auto", epochs=2, random_state=0).fit(rows, labels)
+    assert model.predict(make(rows)).tolist() == expected.predict(rows).tolist()
+    assert model.score(make(rows), labels) > 0.7
+    assert model.decision_function(make(rows[:5])).shape == (5, 3)
+    model.partial_fit(make(rows), labels, sample_weight=[2] * 300)
+    assert model.t_ == 1200
+    with pytest.raises(AttributeError, match="encoded"):
+        _ = model.coef_
+    with pytest.raises(InputError, match="300 rows but y has 2"):
+        model.partial_fit(make(rows), labels[:2])

@@ -140,6 +140,22 @@ def table_of(X: Any) -> Table | list[dict[str, Cell]]:
     return _of_frame(X)
 
 
+def n_rows(X: Any) -> int:
+    """How many rows a caller's table has, without looking at them."""
+    return int(X.num_rows) if hasattr(X, "num_rows") else len(X)
+
+
+def taken(X: Any, rows: Integers) -> Any:
+    """The rows of a caller's matrix, table or list with these numbers."""
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        return X[rows]
+    if isinstance(X, list | tuple):
+        return [X[row] for row in rows.tolist()]
+    import narwhals as nw  # noqa: PLC0415
+
+    return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
+
+
 def _numbered(at: int, x: Any) -> dict[str, Cell]:
     try:
         return row_of(x)
