@@ -101,7 +101,11 @@ def _outlier(sizes: Vector) -> int | None:
 
 def checked_row(x: Any) -> CheckedRow:
     """One row of its own, ready to be decided on."""
-    row, width = as_row(x)
+    return x if isinstance(x, CheckedRow) else within_range_row(*as_row(x))
+
+
+def within_range_row(row: NDArray[np.float64] | SparseRow, width: int) -> CheckedRow:
+    """A row whose norm is right for every algorithm; refused if it is too long or too short."""
     values: Vector = row.values if isinstance(row, SparseRow) else row
     norm = math.sqrt(np.vdot(values, values))  # the one product that says nothing of an overflow
     if not SMALLEST_NORM <= norm <= LARGEST_NORM:
@@ -111,6 +115,14 @@ def checked_row(x: Any) -> CheckedRow:
         if norm > 0.0:
             raise InputError(f"x {_out_of_range(norm)}")
     return CheckedRow(row, width, norm)
+
+
+def as_rows_of_one(x: CheckedRow) -> CheckedRows:
+    """One sparse row as the only one of many."""
+    assert isinstance(x.row, SparseRow)
+    ends = np.array([0, len(x.row.indices)], dtype=np.int32)
+    parts = Sparse(_sealed(ends), _sealed(x.row.indices), _sealed(x.row.values))
+    return CheckedRows(parts, x.width, x.norm)
 
 
 def _out_of_range(norm: float) -> str:
