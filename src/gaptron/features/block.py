@@ -9,7 +9,7 @@ from gaptron.features.cells import AUTO, IGNORE, TIME, WEEKDAYS, WORD, Cell, Tim
 from gaptron.features.cells import part_or_word as part_or_word_of
 from gaptron.features.columns import TIME_WORDS, Column, Dictionary, Key
 from gaptron.features.tables import Column as TableColumn
-from gaptron.features.tables import Numbers, Times, Words, time_arrays
+from gaptron.features.tables import Numbers, Texts, Times, Words, time_arrays
 from gaptron.types import Flags, Integers, Matrix, Vector
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class Block:
                 return
             silent, value = first
             self._encoder.settle(column, kind_of(value, self._text))
+        if isinstance(data, Texts):
+            data = (None if column.kind in (WORD, TIME) else data.numbers()) or data.words()
         if isinstance(data, Numbers) and column.kind not in (WORD, TIME):
             self._add_value(at, 0, column, "number", data.values)
             self._add_gaps(at, column, np.isnan(data.values), silent)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError
-from gaptron.features.cells import LARGEST, WEEKDAYS, Cell, Time, cell, word
+from gaptron.features.cells import LARGEST, MISSING, WEEKDAYS, Cell, Time, cell, word
 from gaptron.types import Integers, Vector
 
 _DAY, _HOUR = 86_400_000_000, 3_600_000_000  # microseconds
@@ -44,6 +44,31 @@ class Words(NamedTuple):
         return [*(None if text is None else word(text) for text in self.texts), None], self.codes
 
 
+class Texts(NamedTuple):
+    """Texts of a column that may be one of numbers."""
+
+    piece: Any  # an Arrow array
+
+    def words(self) -> Words:
+        """As words."""
+        return _words(self.piece.dictionary_encode())
+
+    def numbers(self) -> Numbers | None:
+        """As numbers, gaps being missing; None if one of them is another text."""
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import compute  # noqa: PLC0415
+
+        gaps = compute.is_in(self.piece, value_set=pa.array(MISSING, type=self.piece.type))
+        try:
+            return _numbers(compute.if_else(gaps, pa.scalar(None, self.piece.type), self.piece).cast("float64"))
+        except pa.ArrowInvalid:
+            return None
+
+    def distinct(self) -> tuple[list[Cell], Integers]:
+        """The different cells, and which of them each row has."""
+        return self.words().distinct()
+
+
 class Times(NamedTuple):
     """Times, as `cells.Time` has them; NaN and -1 where they are missing."""
 
@@ -68,7 +93,7 @@ class Cells(NamedTuple):
         return self.cells, np.arange(len(self.cells))
 
 
-Column = Numbers | Words | Times | Cells
+Column = Numbers | Words | Texts | Times | Cells
 Read = Callable[[int, int], Column]
 """The rows from the first number to before the second."""
 
@@ -81,9 +106,17 @@ class Table:
         self.rows = rows
         self.text = text  # does it write numbers and times as texts?
 
+    def __getitem__(self, rows: slice) -> "Table":
+        first, last, _ = rows.indices(self.rows)
+        return Table({name: _shifted(read, first) for name, read in self.columns.items()}, last - first, self.text)
+
     def block(self, start: int, stop: int) -> dict[str, Column]:
         """Some rows."""
         return {name: read(start, stop) for name, read in self.columns.items()}
+
+
+def _shifted(read: Read, first: int) -> Read:
+    return lambda start, stop: read(first + start, first + stop)
 
 
 # --- one row ------------------------------------------------------------------------------------------------
@@ -237,7 +270,7 @@ def _arrow_read(name: str, column: Any) -> Read:
             return _arrow_read(name, column.cast(kind.value_type))
         return lambda start, stop: _words(_piece(column, start, stop))
     if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
-        return lambda start, stop: _words(_piece(column, start, stop).dictionary_encode())
+        return lambda start, stop: Texts(_piece(column, start, stop))
     if is_.is_boolean(kind):
         return lambda start, stop: _flags(_piece(column, start, stop))
     if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_null(kind):

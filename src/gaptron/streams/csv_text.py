@@ -73,7 +73,7 @@ def read(
 
 def _blocks(text: Text, layout: Layout) -> Iterator[Block]:
     if layout.header >= text.first:
-        text = _after(text, layout.header)
+        text = after(text, layout.header)
     if next(text.rounds(), None) is not None:
         few = len(text.data) < FEW * len(layout.names)
         yield _careful(text, layout) if few else _quick(text, layout)
@@ -83,13 +83,13 @@ def _layout(
     text: Text, sample: list[tuple[int, bytes]], label: Column | None, header: bool | None, delimiter: str
 ) -> Layout:
     number, line = sample[0]
-    cells = _cells(text, number, line, delimiter)
+    cells = cells_of(text, number, line, delimiter)
     if len(cells) < 2:
         raise StreamError(text.source, f"a row needs a label and a feature, separated by {delimiter!r}", number)
     by_name = isinstance(label, str) and as_number(label) is None
     if header is None and by_name:
         header = True
-    below = [_cells(text, at, other, delimiter) for at, other in sample[1:]]
+    below = [cells_of(text, at, other, delimiter) for at, other in sample[1:]]
     spot = len(cells) - 1 if label is None and header is False else label_column(text.source, cells, label)
     if header is None:
         quoted = _quoted(line, [other for _, other in sample[1:]], delimiter, len(cells))
@@ -104,7 +104,7 @@ def _layout(
     if not header:
         spot = len(cells) - 1 if label is None else spot
         return Layout(delimiter, [str(at) for at in range(len(cells))], spot, 0, False)
-    return Layout(delimiter, cells, spot, number, spot != 0 and not cells[0].strip() and _count_rows(below))
+    return Layout(delimiter, cells, spot, number, spot != 0 and not cells[0].strip() and count_rows(below))
 
 
 def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list[bool]:
@@ -117,13 +117,14 @@ def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list
     return [_QUOTED_CELL.match(cell) is not None for cell in plain]
 
 
-def _count_rows(rows: list[list[str]]) -> bool:
+def count_rows(rows: list[list[str]]) -> bool:
     """Do the first cells count 0, 1, 2, ... or 1, 2, 3, ...?"""
     numbers = [as_whole(row[0].strip()) for row in rows if row]
     return numbers in (list(range(len(rows))), list(range(1, len(rows) + 1)))
 
 
-def _after(text: Text, number: int) -> Text:
+def after(text: Text, number: int) -> Text:
+    """The text below the line of this number."""
     lines = io.BytesIO(text.data)
     for _ in range(number - text.first + 1):
         lines.readline()
@@ -164,7 +165,7 @@ def _careful(text: Text, layout: Layout) -> Block:
     values = array("d")
     features = layout.features
     for number, line in text.rounds():
-        cells = _cells(text, number, line, layout.delimiter)
+        cells = cells_of(text, number, line, layout.delimiter)
         if len(cells) != len(layout.names):
             raise StreamError(text.source, f"{len(cells)} cells where {len(layout.names)} are expected", number)
         labels.append(cells[layout.label].strip())
@@ -179,7 +180,8 @@ def _careful(text: Text, layout: Layout) -> Block:
     return Block(X, names, marks, text.blame, text=True, columns=layout.columns, notes=layout.notes)
 
 
-def _cells(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:
+def cells_of(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:
+    """The cells of a line."""
     try:
         return next(csv.reader([line.decode().rstrip("\r\n")], delimiter=delimiter, strict=True))
     except UnicodeDecodeError:
