@@ -23,20 +23,8 @@ if TYPE_CHECKING:
 Piece = tuple[Any, Any]
 DELTA = 0.05
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
-FIXED = (
-    "algorithm",
-    "feedback",
-    "loss",
-    "norm",
-    "radius",
-    "horizon",
-    "set_",
-    "seed",
-    "classes",
-    "features",
-    "column",
-    "cross",
-)
+FIXED = ("algorithm", "feedback", "loss", "norm", "radius", "horizon", "set_", "seed", "classes", "features")
+ENCODED = ("column", "cross")  # as little beside --load: the model knows its columns
 
 
 def play(

@@ -68,7 +68,7 @@ Write = Callable[[dict[str, Sequence[Any]]], None]
 
 @contextlib.contextmanager
 def writer(path: str) -> Iterator[Write]:
-    """Where columns are written, some rows at a time: CSV, or by the extension JSON lines or Parquet; - is the screen."""
+    """Where columns are written, some rows at a time: CSV, JSON lines or Parquet by the extension; - is the screen."""
     suffix = Path(path).suffix.lower()
     if path != "-" and not Path(path).absolute().parent.is_dir():
         raise SettingError(f"{path}: there is no such folder")
