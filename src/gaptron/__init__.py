@@ -16,6 +16,7 @@ from gaptron.errors import (
     SettingError,
     StreamError,
 )
+from gaptron.features import Features
 from gaptron.learner import Learner
 from gaptron.trace import Curve, Tally, Trace
 from gaptron.types import Certificate, Count, Observed, Proof
@@ -33,6 +34,7 @@ __all__ = [
     "Curve",
     "Decision",
     "DecisionError",
+    "Features",
     "GaptronError",
     "InUseError",
     "InputError",

@@ -33,6 +33,7 @@ from gaptron.types import (
     Round,
     Row,
     Rows,
+    RowsToCome,
     Sparse,
     Vector,
     named,
@@ -245,13 +246,15 @@ class Core:
         loop, width, most = compiled_loop(), self.problem.n_features, MOST
         if isinstance(rows, Sparse) and not self.sparse:
             most = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
+        if isinstance(rows, RowsToCome):
+            most = min(MOST, rows.most)
         self.fresh = 0
         self.round.among[:] = True
         if len(self.round.advice):
             self.round.advice[:] = 0.0
         for part in blocks(n_rows(rows), most, progress):
             out = loop.Played(trace.codes[part], trace.top[part], trace.truth_probability[part], trace.notes[part])
-            X = block(rows, part.start, part.stop, self.sparse, width)
+            X = block(rows, part.start, part.stop, self.sparse, width)  # rows to come may widen the state
             draws, before = self.rng.bit_generator.state, self.learned
             try:
                 u = self.rng.random(part.stop - part.start)
@@ -277,6 +280,8 @@ class Core:
             state = self.file.init(self.settings, problem, False)
         loop, rd, work = compiled_loop(), self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
         step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
+        if isinstance(rows, RowsToCome):
+            step = min(step, rows.most)
         for start in range(0, T, step):
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)

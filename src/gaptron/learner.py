@@ -3,7 +3,7 @@
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -13,9 +13,12 @@ from gaptron import bounds, model_file
 from gaptron.algorithm import HasAdvice, HasCertificate, HasLateProof
 from gaptron.algorithms import able, load
 from gaptron.bounds import Bound
+from gaptron.by_name import ByName
 from gaptron.core import Core, compiled_loop, observer
 from gaptron.decision import EVERY, SILENCE, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, OutlierWarning, SettingError
+from gaptron.features import Account, Encoder, in_file
+from gaptron.features.declaration import as_features
 from gaptron.feedback import as_graph
 from gaptron.given_values import choice, count, flag, number, plain_dict, positive, whole
 from gaptron.in_use import InUse
@@ -33,7 +36,7 @@ from gaptron.types import (
     Observed,
     Problem,
     Row,
-    Rows,
+    RowsToCome,
     Sparse,
     SparseRow,
     Vector,
@@ -41,7 +44,6 @@ from gaptron.types import (
 from gaptron.validation import (
     FAR,
     FEW,
-    CheckedRow,
     CheckedRows,
     Classes,
     Labels,
@@ -71,6 +73,8 @@ class Learner:
         n_classes: number of labels, which are then 0..K-1; or give `classes`.
         classes: the labels themselves, of any kind.
         n_features: width of the rows; settled by the first ones seen if left out.
+        features: "auto" or `Features(...)`: rows are given by name, with words, gaps and times as they are; see
+            `gaptron.features`. Left out, rows are arrays of numbers.
         feedback: "full" (the right label is told), "bandit" (only whether ours was right), or a graph: a boolean K × K
             matrix, or "apple-tasting" or "label-efficient" (playing the row's label shows the column's).
         loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
@@ -89,6 +93,7 @@ class Learner:
         n_classes: int | None = None,
         classes: Iterable[Any] | None = None,
         n_features: int | None = None,
+        features: Any = None,
         feedback: Any = "full",
         loss: str | None = None,
         norm: float | None = None,
@@ -107,13 +112,14 @@ class Learner:
             raise SettingError(f"there must be at least two classes, not {K}")
         if most is not None and K > most:
             raise SettingError(f"{algorithm} is for at most {most} classes, not {K}: use another algorithm")
+        by_name = None if features is None else self._by_name(features, algorithm, n_features, norm)
         graph = as_graph(feedback, K)
         problem = Problem(
             K,
             0 if n_features is None else whole("n_features", n_features),
             choice("feedback", feedback if graph is None else "graph", file.CARD.feedback, algorithm),
             choice("loss", loss, file.CARD.losses, algorithm),
-            positive("norm", norm),
+            positive("norm", norm) if by_name is None else 1.0,
             positive("radius", radius),
             None if horizon is None else whole("horizon", horizon),
             graph,
@@ -127,6 +133,7 @@ class Learner:
                     raise SettingError(f"{name}={value!r} must be a number")
                 number(name, value)
         self._core = Core(algorithm, problem, settings, seed, flag("observe", observe))
+        self._names = by_name
         self._open = Pending()
         self._grew: int | None = None  # the round after which labels were added
         self._taught = False  # by decisions that were not its own
@@ -139,6 +146,13 @@ class Learner:
         self._interrupted: Trace | None = None
         self.reading: dict[str, Any] = {}
         """How the files it learns from are read, for whoever reads the next one. Kept in the model file."""
+
+    def _by_name(self, features: Any, algorithm: str, n_features: Any, norm: Any) -> ByName:
+        if n_features is not None or norm is not None:
+            raise SettingError("features=... settles width and length of rows: leave out n_features=... and norm=...")
+        if not load(algorithm).CARD.growth.possible:
+            raise SettingError(f"{algorithm} cannot grow, and rows by name bring new words: use another algorithm")
+        return ByName(Encoder(as_features(features)), self._grow_features)
 
     # --- what it is ---------------------------------------------------------------------------------------
 
@@ -161,6 +175,11 @@ class Learner:
     def settings(self) -> Any:
         """The settings in use; None while they wait for the norm of the first rows."""
         return self._core.settings
+
+    @property
+    def features(self) -> list[Account] | None:
+        """What was made of each column so far; None if rows are given as numbers."""
+        return None if self._names is None else self._names.encoder.columns
 
     @property
     def decided(self) -> int:
@@ -198,17 +217,17 @@ class Learner:
     # --- one round at a time --------------------------------------------------------------------------------
 
     def decide(self, x: Any, *, among: Any = None, advice: Any = None) -> Decision:
-        """Draw a label for the row x (a 1-D array or a 1 × d sparse matrix).
+        """Draw a label for the row x (a 1-D array or a 1 × d sparse matrix; with `features`, a dict).
 
         `among`, where the algorithm takes it, are the labels that are available, at least one; others are not played,
         and probabilities are over these. Left out, all are.
         `advice`, where the algorithm takes it, is what your own model says of x: a probability for each label, or a
         label. It may know anything but the draw to come.
         """
-        row, width, norm = self._checked_row(x)
+        given = self._checked_row(x)
         opinion, allowed, core = self._opinion(advice), self._available(among), self._core
         with self._use.writing:
-            row = self._begin(row, width, norm)
+            row = self._begin(given)
             self._late = max(self._late, core.decided - core.learned)
             self._left_out |= not allowed.all()
             code, u = core.decide(row, opinion, allowed)
@@ -288,7 +307,7 @@ class Learner:
             raise SettingError(
                 f"{self.algorithm} learns from how it drew its label, which the log of others cannot say"
             )
-        row, width, norm = self._checked_row(x)
+        given = self._checked_row(x)
         code, opinion, chance = self._classes.code(label), self._opinion(advice), number("probability", probability)
         if not 0.0 < chance <= 1.0:
             raise InputError(f"probability={probability!r} must lie in (0, 1]")
@@ -297,14 +316,15 @@ class Learner:
             raise InputError(f"label {label!r} was played, but among says that it was not available")
         shown, worth = self._answer(code, label, allowed, truth, correct, reward)
         with self._use.writing:
-            row = self._begin(row, width, norm)
+            row = self._begin(given)
             self._taught = True
             core.look_again(row, code, chance, core.rng.random(), opinion, allowed)
             core.commit()
             core.learn(row, code, shown, worth, chance, np.zeros(1, dtype=np.bool_))
 
-    def _begin(self, row: Row, width: int, norm: float) -> Row:
+    def _begin(self, given: Any) -> Row:
         """Make room if there is none yet; the row in the layout of the weights."""
+        row, width, norm = given if self._names is None else self._names.encoded(given)
         self._core.begin(width, isinstance(row, SparseRow), None)
         self._longest = max(self._longest, norm)
         return row_like(row, self._core.sparse, width)
@@ -369,6 +389,8 @@ class Learner:
 
         X is an array or a SciPy sparse matrix and y its labels; or X is a `Stream`, which has both and was checked, and
         may also have what follows.
+        With `features`, X is a table (pandas, polars, Arrow), a list of dicts or an array.
+
         Under bandit feedback the labels y only answer whether each guess was right.
         `among`, where the algorithm takes it, says which labels are available: T × K booleans, or T lists of labels.
         `reward` (bandit) says what labels are worth, from 0 to 1: T numbers for the right ones, or T × K numbers for
@@ -380,7 +402,7 @@ class Learner:
         `interrupted` has their trace, and playing on from there is as if nothing had happened.
         """
         self._interrupted = None
-        rows, width, longest, outlier = self._checked_rows(X)
+        rows, width, longest, outlier = self._checked_rows(X, learn=True)
         T = n_rows(rows)
         worth = self._worth(getattr(X, "worth", None) if reward is None else reward, T)
         truth = self._truth(X, y, T if worth.shape[1] > 1 else None)
@@ -397,7 +419,7 @@ class Learner:
             with self._use.writing:
                 if T == 0:
                     return trace
-                core.begin(width, isinstance(rows, Sparse), longest)
+                core.begin(width, isinstance(rows, Sparse | RowsToCome), longest)
                 self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
                 self._late = max(self._late, core.decided - core.learned)
                 self._left_out |= not allowed.all()
@@ -406,6 +428,8 @@ class Learner:
                 core.play(rows, truth, opinions, allowed, trace, progress)
         except BaseException:
             if before is not None:
+                if self._names is not None:
+                    self._names.back(core.decided)
                 self._interrupted = trace.first(core.learned - before)
             raise
         return trace
@@ -556,6 +580,7 @@ class Learner:
                 "grew": self._grew,
                 "taught": self._taught,
                 "reading": self.reading,
+                "features": None if self._names is None else in_file.as_tree(self._names.encoder),
                 "pending": as_tree(waiting, [self._row_of(d) for d in waiting], problem.n_classes),
             }
 
@@ -582,6 +607,8 @@ class Learner:
         self._grew = None if tree["grew"] is None else count("grew", tree["grew"])
         self._taught = bool(tree["taught"])
         self.reading = plain_dict("reading", tree["reading"])
+        if tree.get("features") is not None:
+            self._names = ByName(in_file.from_tree(tree["features"], self.problem.n_features), self._grow_features)
         for decision in from_tree(tree["pending"], self, self._core.sparse, self._core.kept()):
             self._open.hold(decision)
 
@@ -633,7 +660,6 @@ class Learner:
         U, K × d. `trace`, where the loss is the truncated hinge, lets rounds the learner was sure and right about
         count nothing.
         """
-        rows, width = as_rows(X)
         truth = self._classes.codes(y)
         if self.settings is None or not len(truth):
             raise NoBoundError("nothing was played yet")
@@ -644,6 +670,7 @@ class Learner:
         self._check_covered()
         self._check_loss_known()
         problem = self.problem
+        rows, width = as_rows(X) if self._names is None else self._names.replayed(X, problem.n_features)[:2]
         if width != problem.n_features:
             raise InputError(f"X has {width} columns; the learner knows {problem.n_features} features")
         if problem.norm is None:
@@ -690,13 +717,22 @@ class Learner:
 
     # --- checks -----------------------------------------------------------------------------------------------
 
-    def _checked_row(self, x: Any) -> CheckedRow:
+    def _checked_row(self, x: Any) -> Any:
+        """One row, checked: a `CheckedRow`, or the cells of a row by name."""
+        if self._names is not None:
+            return self._names.row(x)
+        if isinstance(x, Mapping):
+            raise InputError('x is a dict: make the learner with features="auto", and it takes rows by name')
         row = checked_row(x)
         self._check_width(row.width, "x")
         self._check_norm(row.norm, "x")
         return row
 
-    def _checked_rows(self, X: Any) -> CheckedRows:
+    def _checked_rows(self, X: Any, learn: bool = False) -> CheckedRows:
+        if self._names is not None:
+            return self._names.rows(X, learn=learn)
+        if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+            raise InputError('X holds dicts: make the learner with features="auto", and it takes rows by name')
         rows = checked(X)
         self._check_width(rows.width, "X")
         return rows
@@ -770,7 +806,7 @@ def _has_fractions(worth: Matrix) -> bool:
     return bool(((worth > 0.0) & (worth < 1.0)).any())
 
 
-def _matrix(rows: Rows, width: int) -> Any:
+def _matrix(rows: Any, width: int) -> Any:
     if not isinstance(rows, Sparse):
         return rows.astype(np.float64, copy=False)
     from scipy.sparse import csr_matrix  # noqa: PLC0415

@@ -83,6 +83,15 @@ def numbers(tree: Any) -> int:
     return int(np.size(tree))
 
 
+def same(one: Any, other: Any) -> bool:
+    """Do two trees hold the same values?"""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(part, other[name]) for name, part in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(np.array_equal(one, other))
+
+
 def check_room(n_classes: int, n_features: int, tree: Any) -> None:
     """Refuse a tree that claims a problem far larger than itself, before a state of that size is made."""
     if n_classes * n_features > max(numbers(tree), ROOM):

@@ -1,6 +1,6 @@
 """The nouns that several rooms share. They name things and do nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -60,7 +60,15 @@ class SparseRow(NamedTuple):
     values: NDArray[np.float64]
 
 
-Rows = NDArray[np.float64] | Sparse
+class RowsToCome(NamedTuple):
+    """Rows that are made when they are asked for, in order and each once."""
+
+    rounds: int
+    most: int  # rows to ask for at a time
+    block: Callable[[int, int], Sparse]  # the rows from the first number to before the second
+
+
+Rows = NDArray[np.float64] | Sparse | RowsToCome
 Row = NDArray[np.float64] | SparseRow
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gaptron.errors import DecisionError, InputError
-from gaptron.types import Flags, Integers, Matrix, Rows, Sparse, SparseRow, Vector
+from gaptron.types import Flags, Integers, Matrix, Rows, RowsToCome, Sparse, SparseRow, Vector
 
 Labels = Sequence[Any] | NDArray[Any]
 
@@ -28,6 +28,8 @@ SMALLEST_NORM, LARGEST_NORM = 1e-60, 1e60
 """Where every algorithm, certificate and bound is right: past these, fourth powers of norms leave float64."""
 
 FAR, FEW = 100.0, 20  # how many times as long as all before a row must be to be called an outlier, and before how many
+
+ENCODE = 'encode its columns first, or make the learner with features="auto"'
 
 _PIECE = 1 << 16
 _DOUBLE = np.dtype(np.float64)
@@ -99,7 +101,11 @@ def _outlier(sizes: Vector) -> int | None:
 
 def checked_row(x: Any) -> CheckedRow:
     """One row of its own, ready to be decided on."""
-    row, width = as_row(x)
+    return x if isinstance(x, CheckedRow) else within_range_row(*as_row(x))
+
+
+def within_range_row(row: NDArray[np.float64] | SparseRow, width: int) -> CheckedRow:
+    """A row whose norm is right for every algorithm; refused if it is too long or too short."""
     values: Vector = row.values if isinstance(row, SparseRow) else row
     norm = math.sqrt(np.vdot(values, values))  # the one product that says nothing of an overflow
     if not SMALLEST_NORM <= norm <= LARGEST_NORM:
@@ -109,6 +115,14 @@ def checked_row(x: Any) -> CheckedRow:
         if norm > 0.0:
             raise InputError(f"x {_out_of_range(norm)}")
     return CheckedRow(row, width, norm)
+
+
+def as_rows_of_one(x: CheckedRow) -> CheckedRows:
+    """One sparse row as the only one of many."""
+    assert isinstance(x.row, SparseRow)
+    ends = np.array([0, len(x.row.indices)], dtype=np.int32)
+    parts = Sparse(_sealed(ends), _sealed(x.row.indices), _sealed(x.row.values))
+    return CheckedRows(parts, x.width, x.norm)
 
 
 def _out_of_range(norm: float) -> str:
@@ -161,12 +175,12 @@ def _as_floats(values: NDArray[Any], name: str) -> NDArray[Any]:
         raise InputError(f"{name} holds complex numbers")
     words = kind.kind == "O" and any(isinstance(value, (str, bytes)) for value in values.flat)
     if kind.kind not in "biufO" or words:
-        raise InputError(f"{name} holds {'texts' if words else kind}, not numbers: encode its columns first")
+        raise InputError(f"{name} holds {'texts' if words else kind}, not numbers: {ENCODE}")
     try:
         with np.errstate(over="ignore"):  # a number past float64 becomes infinite, which is refused by its row
             return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise InputError(f"{name} holds what is not a number ({problem}): encode its columns first") from None
+        raise InputError(f"{name} holds what is not a number ({problem}): {ENCODE}") from None
 
 
 def _sparse_table(X: Any) -> CSR:
@@ -282,11 +296,15 @@ def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
 
 def n_rows(rows: Rows) -> int:
     """How many rounds."""
+    if isinstance(rows, RowsToCome):
+        return rows.rounds
     return len(rows.indptr) - 1 if isinstance(rows, Sparse) else len(rows)
 
 
 def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
     """Rows start to stop in the layout the learner's weights have."""
+    if isinstance(rows, RowsToCome):
+        rows, start, stop = rows.block(start, stop), 0, stop - start
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
         return part if sparse else _sealed(to_dense(part, width))

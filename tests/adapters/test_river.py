@@ -73,7 +73,7 @@ def test_it_plays_what_the_learner_plays(feedback):
     learner.play(np.hstack([np.ones((len(X), 1)), X]), WORDS)
     for x, y in zip(DICTS, WORDS):
         model.learn_one(dict(reversed(x.items())), y)
-    columns = [0] + [1 + model.features.index(f"x{i}") for i in range(6)]
+    columns = [0] + [1 + model.names.index(f"x{i}") for i in range(6)]
     np.testing.assert_allclose(model.learner.weights[:, columns], learner.weights, rtol=1e-9, atol=1e-12)
     assert model.learner.rounds == 120
 
@@ -91,11 +91,11 @@ def test_features_come_as_they_come():
         assert late.predict_one(x) == early.predict_one(x)
         late.learn_one(x, y)
         early.learn_one(x, y)
-    assert late.features == early.features and len(late.features) > 64
+    assert late.names == early.names and len(late.names) > 64
     width = late.learner.problem.n_features
     assert width == 128 and early.learner.problem.n_features == 101
     np.testing.assert_allclose(late.learner.weights[:, :101], early.learner.weights, rtol=1e-9, atol=1e-12)
-    assert (late.learner.weights[:, len(late.features) + 1 :] == 0).all()
+    assert (late.learner.weights[:, len(late.names) + 1 :] == 0).all()
 
 
 def test_labels_come_as_they_come():
@@ -124,18 +124,18 @@ def test_looking_changes_nothing():
     model = Classifier(feedback="bandit", seed=0)
     for x, y in zip(DICTS[:30], WORDS[:30]):
         model.learn_one(x, y)
-    before = portrait(model.learner), model.features
+    before = portrait(model.learner), model.names
     stranger = {"x1": 1.0, **{f"new{n}": 5.0 for n in range(50)}}
     assert model.predict_one(stranger) == model.predict_one({"x1": 1.0})
     model.playing_distribution_one(stranger)
-    assert (portrait(model.learner), model.features) == before
+    assert (portrait(model.learner), model.names) == before
 
 
 def test_zeros_and_numpy_numbers_and_truths():
     model = Classifier("perceptron", seed=0)
     model.learn_one({"a": np.float32(1.0), "b": 0, "c": True}, np.bool_(True))
     model.learn_one({"a": np.float32(-1.0), "b": 0, "c": True}, np.bool_(False))
-    assert model.features == ("a", "c")
+    assert model.names == ("a", "c")
     assert type(model.predict_one({"a": 1})) is bool
 
 
@@ -156,10 +156,10 @@ def test_a_refused_round_changes_nothing(x, y, error, words):
     model = Classifier("gaptron", norm=3.0, seed=0)
     for pair in zip(DICTS[:20], WORDS[:20]):
         model.learn_one(*pair)
-    before = portrait(model.learner), model.features, model._labels
+    before = portrait(model.learner), model.names, model._labels
     with pytest.raises(error, match=words):
         model.learn_one(x, y)
-    assert (portrait(model.learner), model.features, model._labels) == before
+    assert (portrait(model.learner), model.names, model._labels) == before
 
 
 def test_what_was_said_beforehand_holds():
@@ -169,7 +169,7 @@ def test_what_was_said_beforehand_holds():
         model.learn_one({"a": 1.0}, "cat")
     with pytest.raises(InputError, match="feature 'c', beyond the n_features=2"):
         model.learn_one({"c": 1.0, "a": 1.0}, "ant")
-    assert model.features == ("a", "b")
+    assert model.names == ("a", "b")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not load(name).CARD.growth.possible])
@@ -181,7 +181,7 @@ def test_mixtures_must_be_told_beforehand(name):
         model.learn_one({"a": 0.1}, "cat")
     with pytest.raises(SettingError, match=rf"{name} cannot grow.*n_features="):
         model.learn_one({f"x{n}": 0.1 for n in range(20)}, "ant")
-    assert model.learner.classes == ("ant", "bee") and model.features == ("a",)
+    assert model.learner.classes == ("ant", "bee") and model.names == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -277,3 +277,23 @@ def test_progressive_validation_and_pipelines():
     scored = metrics.ROCAUC() + metrics.LogLoss()
     evaluate.progressive_val_score(datasets.Phishing().take(600), model.clone(), scored)
     assert scored[0].get() > 0.9 and scored[1].get() < 0.5
+
+
+def test_words_gaps_and_scales_are_encoded_by_the_same_encoder():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"device": str(rng.choice(["phone", "tablet"])), "age": None if t % 7 == 0 else float(rng.normal(1e6, 10))}
+        for t in range(300)
+    ]
+    labels = ["yes" if x["device"] == "phone" else "no" for x in rows]
+    model = Classifier("gaptron", classes=["no", "yes"], features="auto", seed=0)
+    learner = Learner("gaptron", classes=["no", "yes"], features="auto", seed=0)
+    learner.play(rows, labels)
+    wrong = 0
+    for x, y in zip(rows, labels):
+        wrong += model.predict_one(x) != y
+        model.learn_one(x, y)
+    assert wrong < 10
+    assert np.array_equal(model.learner.weights, learner.weights)
+    assert model.names == ("device", "age")
+    assert model.predict_proba_one({"device": "watch"}).keys() == {"no", "yes"}

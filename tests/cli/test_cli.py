@@ -62,7 +62,7 @@ def test_play_says_what_the_learner_says():
 
 
 def test_the_summary_names_every_number():
-    text = run("play", "synsep:rounds=500", "-a", "gaptron")
+    text = run("play", "synsep:rounds=500", "-a", "gaptron", "--verbose")
     for word in ("500 rounds", "mistakes", "expected mistakes", "top label", "bound", "Theorem 1", "eta=", "rounds/s"):
         assert word in text
 
@@ -105,7 +105,7 @@ def test_the_default_carries_a_certificate():
     said = account("synnonsep:rounds=400")
     assert said["algorithm"] == "advised-gaptron" and said["certificate"]["level"] == pytest.approx(0.0, abs=1e-9)
     assert said["mistakes"] <= said["sure_below"]["mistakes"]
-    text = run("play", "synnonsep:rounds=400", "--feedback", "bandit")
+    text = run("play", "synnonsep:rounds=400", "--feedback", "bandit", "--verbose")
     for word in ("certificate: Λ", "of rounds explored", "solved", "fixed before", "says nothing yet", "errs low"):
         assert word in text
     assert "stay below" not in text
@@ -255,7 +255,7 @@ def test_load_refuses_what_would_make_another_learner(tmp_path: Path):
 def test_worded_settings_are_shown_in_words():
     words = account("synsep:rounds=50", "-a", "squarecb", "--set", "steps=adagrad", "--no-bound")["settings"]
     assert (words["steps"], words["oracle"], words["weighting"]) == ("adagrad", "squared", "gap")
-    assert "steps=constant" in run("play", "synsep:rounds=50", "-a", "squarecb", "--no-bound")
+    assert "steps=constant" in run("play", "synsep:rounds=50", "-a", "squarecb", "--no-bound", "-v")
 
 
 def test_a_setting_can_be_true_or_false():

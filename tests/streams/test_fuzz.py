@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gaptron.streams import FORMATS, csv_text
-from gaptron.streams.numbers import as_number, as_whole
+from gaptron.text_numbers import as_number, as_whole
 
 PLACE = Path(__file__).parents[2] / "benchmarks" / "fuzz" / "readers.py"
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import scipy.special
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gaptron.adapters.making import knowing, make, tells_probabilities
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import InputError, SettingError
+from gaptron.features.tables import n_rows as n_rows_by_name
+from gaptron.features.tables import taken
 from gaptron.learner import DEFAULT, Learner
 from gaptron.types import Matrix, Vector
 
@@ -32,7 +34,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
         epochs: how often `fit` passes over the rows.
         shuffle: whether `fit` puts the rows in a new random order for each pass. `partial_fit` never does.
-        fit_intercept: append a constant feature of 1 to every row.
+        fit_intercept: append a constant feature of 1 to every row; rows by name have one anyway.
+        features: "auto" or `Features(...)`: X is a table (pandas, polars, Arrow), a list of dicts or an array, with
+            words, gaps and times as they are. Left out, X is a matrix of numbers.
         norm: a promise that no row of X is longer; if it is needed, `fit` and the first `partial_fit` measure it.
         radius: D, the norm of the rules U we compare with, where the algorithm needs it.
         horizon: T, where the algorithm needs it; `fit` fills in the rounds it will play.
@@ -49,6 +53,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int = 10,
         shuffle: bool = True,
         fit_intercept: bool = True,
+        features: Any = None,
         norm: float | None = None,
         radius: float | None = None,
         horizon: int | None = None,
@@ -61,6 +66,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.shuffle = shuffle
         self.fit_intercept = fit_intercept
+        self.features = features
         self.norm = norm
         self.radius = radius
         self.horizon = horizon
@@ -90,8 +96,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = knowing(None, classes.tolist(), lambda: self._make(classes, rng, horizon=rounds))
         mistakes, rows = 0, self._rows(X)
         for _ in range(self.epochs):
-            order = rng.permutation(len(y)) if self.shuffle else slice(None)
-            mistakes += 0 if learner is None else learner.play(rows[order], y[order]).mistakes
+            order = rng.permutation(len(y)) if self.shuffle else np.arange(len(y))
+            mistakes += 0 if learner is None else learner.play(taken(rows, order), y[order]).mistakes
         self._take(learner, classes, mistakes, int(self.epochs))
         self._closed = False
         return self
@@ -107,7 +113,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = self._checked(X, y, reset=first)
         if sample_weight is not None:
             times = _times(sample_weight, len(y))
-            X, y = X[np.repeat(np.arange(len(y)), times)], np.repeat(y, times)
+            X, y = taken(X, np.repeat(np.arange(len(y)), times)), np.repeat(y, times)
         closed = classes is not None if first else self._closed
         labels = self._labels(y, None if first else self.classes_, classes, closed)
         before = None if first else self.learner_
@@ -144,13 +150,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learner_, self.classes_, self.mistakes_, self.n_iter_ = learner, classes, mistakes, passes
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
-        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+        if self.features is None:
+            X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+        else:
+            y = column_or_1d(y)
+            if n_rows_by_name(X) != len(y):
+                raise InputError(f"X has {n_rows_by_name(X)} rows but y has {len(y)} labels")
         check_classification_targets(y)
         return X, y
 
     def _rows(self, X: Any) -> Any:
         """X with its constant."""
-        if not self.fit_intercept:
+        if self.features is not None or not self.fit_intercept:
             return X
         ones = np.ones((X.shape[0], 1), dtype=X.dtype)
         if sp.issparse(X):
@@ -183,14 +194,19 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def playing_distribution(self, X: Any) -> Matrix:
         """What the learner would draw its labels from: how it explores, not how likely the labels are."""
         rows = self._seen(X)
-        return np.ones((rows.shape[0], 1)) if self.learner_ is None else self.learner_.distribution(rows)
+        return np.ones((self._count(rows), 1)) if self.learner_ is None else self.learner_.distribution(rows)
 
     def _scores(self, X: Any) -> Matrix:
         rows = self._seen(X)
-        return np.zeros((rows.shape[0], 1)) if self.learner_ is None else self.learner_.scores(rows)
+        return np.zeros((self._count(rows), 1)) if self.learner_ is None else self.learner_.scores(rows)
+
+    def _count(self, rows: Any) -> int:
+        return int(rows.shape[0]) if self.features is None else n_rows_by_name(rows)
 
     def _seen(self, X: Any) -> Any:
         check_is_fitted(self)
+        if self.features is not None:
+            return X
         return self._rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS))
 
     # --- what was learned -----------------------------------------------------------------------------------
@@ -215,6 +231,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _weights(self) -> Matrix:
         if not self.__sklearn_is_fitted__():
             raise AttributeError("not fitted yet: there are no weights")
+        if self.features is not None:
+            raise AttributeError("the weights are of encoded columns: learner_.weights holds them")
         card = load(self.algorithm).CARD
         if "mixture" in card.traits or (self.settings or {}).get("kernel"):
             held = "the certified part" if card.advice else "a mean"

@@ -22,6 +22,7 @@ class Parameters(Protocol):
     radius: float | None
     horizon: int | None
     settings: dict[str, Any] | None
+    features: Any
 
 
 def make(given: Parameters, classes: list[Any], seed: int | None, **more: Any) -> Learner:
@@ -30,13 +31,15 @@ def make(given: Parameters, classes: list[Any], seed: int | None, **more: Any) -
     if not isinstance(settings, dict):
         raise SettingError(f"settings={settings!r} must be a dictionary of the algorithm's own settings, or None")
     norm = given.norm
-    if norm is not None and given.fit_intercept:
+    if norm is not None and given.fit_intercept and given.features is None:
         norm = math.hypot(norm, 1.0) if isinstance(norm, (int, float)) and norm > 0 else norm  # else Learner refuses it
     common = {"feedback": given.feedback, "loss": given.loss, "norm": norm, "radius": given.radius}
     common |= {"horizon": given.horizon} if given.horizon is not None else {}
+    if given.features is not None:
+        more = {name: value for name, value in more.items() if name != "n_features"} | {"features": given.features}
     named = more | common
     for name in settings:
-        if name in named or name in ("algorithm", "classes", "n_classes", "n_features", "horizon", "seed"):
+        if name in named or name in ("algorithm", "classes", "n_classes", "n_features", "features", "horizon", "seed"):
             raise SettingError(f"{name!r} is a parameter of its own, not one of the algorithm's settings")
     return Learner(given.algorithm, classes=classes, seed=seed, **named, **settings)
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-import scipy.sparse as sp
+import numpy as np
 import scipy.special
 
 from gaptron.adapters.making import knowing, make, tells_probabilities
@@ -11,7 +11,8 @@ from gaptron.algorithms import load
 from gaptron.decision import Decision
 from gaptron.errors import DecisionError, InputError, SettingError
 from gaptron.learner import DEFAULT, Learner
-from gaptron.types import Feedback
+from gaptron.types import Feedback, SparseRow
+from gaptron.validation import CheckedRow, as_rows_of_one, within_range_row
 
 try:
     from river import base
@@ -31,7 +32,9 @@ class Classifier(base.Classifier):  # type: ignore[misc]
         feedback: "full", "bandit" or a graph, as for `Learner`. Under bandit feedback `learn_one` decides first and
             then is told by y only whether that was right.
         loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
-        fit_intercept: add a constant feature of 1.
+        fit_intercept: add a constant feature of 1; rows by name have one anyway.
+        features: "auto" or `Features(...)`: words, gaps, times and numbers of any scale are encoded as they come. Left
+            out, features are numbers, and stay as they are.
         norm: a promise that no x is longer, where the algorithm needs it.
         radius: D, the norm of the rules U we compare with, where the algorithm needs it.
         horizon: T, the number of rounds, where the algorithm needs it.
@@ -48,6 +51,7 @@ class Classifier(base.Classifier):  # type: ignore[misc]
         feedback: Any = "full",
         loss: str | None = None,
         fit_intercept: bool = True,
+        features: Any = None,
         norm: float | None = None,
         radius: float | None = None,
         horizon: int | None = None,
@@ -60,6 +64,7 @@ class Classifier(base.Classifier):  # type: ignore[misc]
         self.feedback = feedback
         self.loss = loss
         self.fit_intercept = fit_intercept
+        self.features = features
         self.norm = norm
         self.radius = radius
         self.horizon = horizon
@@ -78,8 +83,10 @@ class Classifier(base.Classifier):  # type: ignore[misc]
         return self._learner
 
     @property
-    def features(self) -> tuple[Any, ...]:
-        """The names met so far, in the order of their columns."""
+    def names(self) -> tuple[Any, ...]:
+        """The features met so far, in the order of their columns."""
+        if self.features is not None:
+            return tuple(column.name for column in (self._learner and self._learner.features) or ())
         return tuple(self._columns)
 
     @property
@@ -91,14 +98,14 @@ class Classifier(base.Classifier):  # type: ignore[misc]
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Play one round: decide on x, then learn what the feedback shows of y."""
         label = y.item() if hasattr(y, "item") else y
-        numbers, labels = _numbers(x), self._labels
+        given, labels = self._given(x), self._labels
         if label not in labels:
             if self.classes is not None or label is None or label != label:
                 raise InputError(f"label {label!r} is not one of the classes {labels}")
             labels = [*labels, label]
         learner = knowing(self._learner, labels, lambda: self._make(labels))
         if learner is not None:
-            decision = self._decide(learner, numbers)
+            decision = self._decide(learner, given)
             learner.learn(decision, **_answer(learner, decision, label))
         self._labels, self._learner = labels, learner
 
@@ -129,7 +136,7 @@ class Classifier(base.Classifier):  # type: ignore[misc]
 
     def decide_one(self, x: dict[Any, Any], *, among: Any = None) -> Decision:
         """Draw a label for x, one of `among` if given; answer with `learn_decision` when the outcome is known."""
-        return self._decide(self._ready(), _numbers(x), among)
+        return self._decide(self._ready(), self._given(x), among)
 
     def learn_decision(
         self, decision: Decision, *, label: Any = None, correct: bool | None = None, reward: float | None = None
@@ -151,8 +158,14 @@ class Classifier(base.Classifier):  # type: ignore[misc]
         width = FIRST_ROOM if self.n_features is None else self.n_features + int(self.fit_intercept)
         return make(self, labels, self.seed, n_features=width)
 
-    def _decide(self, learner: Learner, numbers: dict[Any, float], among: Any = None) -> Decision:
+    def _given(self, x: dict[Any, Any]) -> dict[Any, Any]:
+        """The features, checked unless the learner does that."""
+        return _numbers(x) if self.features is None else x
+
+    def _decide(self, learner: Learner, numbers: dict[Any, Any], among: Any = None) -> Decision:
         """Give new names their columns, then draw. What is refused has no name yet."""
+        if self.features is not None:
+            return learner.decide(numbers, among=among)
         first = len(self._columns) + int(self.fit_intercept)
         new = {name: first + n for n, name in enumerate(name for name in numbers if name not in self._columns)}
         width, needed = learner.problem.n_features, first + len(new)
@@ -167,14 +180,18 @@ class Classifier(base.Classifier):  # type: ignore[misc]
 
     def _look(self, x: dict[Any, Any]) -> Any:
         """The row of what is known of x: a name never learned from has no weight."""
+        if self.features is not None:
+            return [x]
         known = {name: number for name, number in _numbers(x).items() if name in self._columns}
-        return self._row(self._ready(), known, self._columns)
+        return as_rows_of_one(self._row(self._ready(), known, self._columns))
 
-    def _row(self, learner: Learner, numbers: dict[Any, float], columns: dict[Any, int]) -> Any:
+    def _row(self, learner: Learner, numbers: dict[Any, float], columns: dict[Any, int]) -> CheckedRow:
+        """The numbers at their columns. They were checked one by one, and their order is made here."""
         entries = [(0, 1.0)] if self.fit_intercept else []
         entries += sorted((columns[name], number) for name, number in numbers.items())
-        at, values = [column for column, _ in entries], [number for _, number in entries]
-        return sp.csr_array((values, at, [0, len(at)]), shape=(1, learner.problem.n_features), dtype=float)
+        at = np.array([column for column, _ in entries], dtype=np.int32)
+        values = np.array([number for _, number in entries])
+        return within_range_row(SparseRow(at, values), learner.problem.n_features)
 
 
 def _numbers(x: dict[Any, Any]) -> dict[Any, float]:

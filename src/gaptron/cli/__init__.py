@@ -15,6 +15,7 @@ from gaptron.cli.evaluate import evaluate
 from gaptron.cli.options import in_options
 from gaptron.cli.paper import paper
 from gaptron.cli.play import play
+from gaptron.cli.predict import predict
 from gaptron.cli.results import results
 from gaptron.errors import GaptronError
 from gaptron.version import __version__
@@ -52,6 +53,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(play)
+app.command()(predict)
 app.command()(evaluate)
 app.command()(abstain)
 app.command()(compare)

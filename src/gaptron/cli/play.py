@@ -1,20 +1,24 @@
 """`gaptron play`: run one learner over one stream and summarise the run."""
 
+import contextlib
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaptron.cli import settings
+from gaptron.cli import rows_by_name, settings
 from gaptron.cli.options import read_classes
+from gaptron.cli.seen import Seen, shares
 from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
     from gaptron import Learner
     from gaptron.experiments.run import Piece, Run
-    from gaptron.streams import Chunks, Stream
+    from gaptron.streams.rows_by_name import RowsByName
     from gaptron.trace import Trace
 
 DELTA = 0.05
@@ -32,6 +36,9 @@ FIXED = (
     "classes",
     "features",
 )
+# Options that speak of a table's numbers as they are.
+RAW = ("unit_norm", "constant", "log1p", "standardize", "norm", "features", "raw", "reward", "available")
+ENCODED = ("column", "cross")  # as little beside --load: the model knows its columns
 
 
 def play(
@@ -106,6 +113,26 @@ def play(
             rich_help_panel=DATA,
         ),
     ] = "",
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="A table's numbers as they are; by default its columns are encoded.", rich_help_panel=DATA
+        ),
+    ] = False,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=KIND",
+            help="A column is number, log, word, time or ignore; may be repeated. Else its first value tells.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    cross: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="Columns whose values matter together; may be repeated.", rich_help_panel=DATA
+        ),
+    ] = None,
     classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
     features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
     index_base: Annotated[
@@ -149,11 +176,24 @@ def play(
     no_bound: Annotated[
         bool, typer.Option("--no-bound", help="Do not compute the bound, which takes time.", rich_help_panel=SHOW)
     ] = False,
+    predictions: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Write every round's labels to this file: .csv, .jsonl or .parquet.",
+            rich_help_panel=SHOW,
+        ),
+    ] = "",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say more: settings, certificate, advice.", rich_help_panel=SHOW)
+    ] = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
     ] = False,
 ) -> None:
     """Play a stream: predict, then learn, round by round; close with mistakes and what theory promised.
+
+    gaptron play clicks.csv --label clicked
 
     gaptron play synsep
 
@@ -172,71 +212,166 @@ def play(
         _refuse_beside_load(context)
     if save and not Path(save).absolute().parent.is_dir():
         raise SettingError(f"--save {save}: there is no such folder")  # now, not after an hour of playing
-    model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
-    source: Any = open_stream(
-        stream,
-        format=format_ or None,
-        label=_column(label),
-        reward=_column(reward),
-        available=_column(available),
-        classes=read_classes(classes) if model is None else model.classes,
-        n_features=features if model is None else model.problem.n_features - constant or None,
-        chunk=chunk,
-        index_base=_index_base(index_base, model),
-        header=header,
-    )
-    source = prepare(
-        source,
-        unit_norm=unit_norm,
-        constant=constant,
-        log1p=log1p,
-        standardize=standardize,
-        shuffle=shuffle,
-        limit=limit,
-    )
-    whole = isinstance(source, Stream)
-    if norm is None and (whole or unit_norm):
-        norm = source.norm if isinstance(source, Stream) else 1.0
-    learner = loaded or Learner(
-        algorithm,
-        # A file is for other streams too, and keeps their words; without one the codes will do, and are quicker.
-        classes=source.classes if save else range(source.n_classes),
-        n_features=source.n_features,
-        feedback=feedback or _only_feedback(algorithm),
-        loss=loss or None,
-        norm=norm or None,
-        radius=radius,
-        horizon=horizon or source.n_rounds,
-        seed=seed,
-        observe=observed,
-        **settings.read(set_ or []),
-    )
-    if learner.settings is None:
-        raise SettingError("a stream read in chunks needs --norm X, or --unit-norm")
-    if model is None and loaded is not None and loaded.classes != source.classes:
-        raise SettingError(f"the classes of {load} are not those of {source.name}")
-    done = _run(learner, source, progress)
+    by_name = _is_by_name(context, stream, format_, raw, loaded)
+    source: Any
+    if by_name:
+        learner, source = _by_name(
+            loaded,
+            stream,
+            {
+                "format": format_ or None,
+                "label": _label_of(label, loaded),
+                "classes": read_classes(classes) if loaded is None else loaded.classes,
+                "chunk": chunk,
+                "header": header,
+                "limit": limit,
+                "shuffle": shuffle,
+            },
+            lambda source: Learner(
+                algorithm,
+                classes=source.classes if save else range(source.n_classes),
+                features=rows_by_name.declared(column, cross),
+                feedback=feedback or _only_feedback(algorithm),
+                loss=loss or None,
+                radius=radius,
+                horizon=horizon or source.n_rounds,
+                seed=seed,
+                observe=observed,
+                **settings.read(set_ or []),
+            ),
+        )
+    else:
+        model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
+        source = open_stream(
+            stream,
+            format=format_ or None,
+            label=_column(label),
+            reward=_column(reward),
+            available=_column(available),
+            classes=read_classes(classes) if model is None else model.classes,
+            n_features=features if model is None else model.problem.n_features - constant or None,
+            chunk=chunk,
+            index_base=_index_base(index_base, model),
+            header=header,
+        )
+        source = prepare(
+            source,
+            unit_norm=unit_norm,
+            constant=constant,
+            log1p=log1p,
+            standardize=standardize,
+            shuffle=shuffle,
+            limit=limit,
+        )
+        whole = isinstance(source, Stream)
+        if norm is None and (whole or unit_norm):
+            norm = source.norm if isinstance(source, Stream) else 1.0
+        learner = loaded or Learner(
+            algorithm,
+            # A file is for other streams too, and keeps their words; without one the codes will do, and are quicker.
+            classes=source.classes if save else range(source.n_classes),
+            n_features=source.n_features,
+            feedback=feedback or _only_feedback(algorithm),
+            loss=loss or None,
+            norm=norm or None,
+            radius=radius,
+            horizon=horizon or source.n_rounds,
+            seed=seed,
+            observe=observed,
+            **settings.read(set_ or []),
+        )
+        if learner.settings is None:
+            raise SettingError("a stream read in chunks needs --norm X, or --unit-norm")
+        if model is None and loaded is not None and loaded.classes != source.classes:
+            raise SettingError(f"the classes of {load} are not those of {source.name}")
+    seen = Seen(source.classes, None if source.n_rounds is None else source.n_rounds - source.n_rounds // 4)
+    with rows_by_name.writer(predictions) if predictions else contextlib.nullcontext() as write:
+        done = _run(learner, source, progress, _each(seen, write))
     if save:
-        if source.index_base is not None:
+        if getattr(source, "index_base", None) is not None:
             learner.reading["index_base"] = source.index_base
+        if by_name:
+            learner.reading["label"] = source.label
         learner.save(save)
     rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
     summary = _account(learner, source, done, no_bound, rewarded)
+    summary |= seen.account() | {"label": getattr(source, "label", None)}
+    summary["columns"] = None if learner.features is None else [column._asdict() for column in learner.features]
     if json_:
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        _show(summary)
+        _show(summary, rows_by_name.found(learner) if by_name else [], verbose)
 
 
-def _run(learner: "Learner", source: "Stream | Chunks", table: bool) -> "Run":
+def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, model: "Learner | None") -> bool:
+    """Are the columns of this file to be encoded? As the model's were, else for tables unless their numbers are raw."""
+    from gaptron.streams.directory import find  # noqa: PLC0415
+    from gaptron.streams.named import NAMED  # noqa: PLC0415
+    from gaptron.streams.rows_by_name import is_table  # noqa: PLC0415
+
+    prepared = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in RAW and context.params[parameter.name]
+    ]
+    table = stream.partition(":")[0] not in NAMED and find(stream) is None and is_table(stream, format_ or None)
+    if model is not None and model.features is not None:
+        if prepared:
+            raise SettingError(f"the model encodes rows by name, and knows how: leave out {prepared[0]}")
+        if not table:
+            raise SettingError(f"the model takes rows by name, and {stream} is no table with names")
+        return True
+    return table and not prepared and model is None
+
+
+def _label_of(given: str, model: "Learner | None") -> str | int | None:
+    """The label's column: as given, else as the model's own files had it."""
+    if given:
+        return int(given) if given.isdigit() else given
+    kept = None if model is None else model.reading.get("label")
+    return None if kept is None else str(kept)
+
+
+def _by_name(
+    model: "Learner | None", stream: str, reading: dict[str, Any], make: Callable[[Any], "Learner"]
+) -> "tuple[Learner, RowsByName]":
+    """A table and a learner for it, with a word about columns that are not those the model knows."""
+    from gaptron.streams.rows_by_name import open_by_name  # noqa: PLC0415
+
+    source = open_by_name(stream, **reading)
+    if model is not None and source.columns:
+        source = replace(source, notes=(*source.notes, *rows_by_name.remarks(model, source.columns)))
+    return model or make(source), source
+
+
+def _each(seen: Seen, write: rows_by_name.Write | None) -> "Callable[[Trace], None]":
+    """What is done with every piece of the trace."""
+
+    def take(part: "Trace") -> None:
+        seen.add(part)
+        if write is not None:
+            names = [seen.classes[code] for code in range(len(seen.classes))]
+            columns = {"truth": part.truth, "label": part.codes, "top": part.top}
+            labels: dict[str, Any] = {what: [names[code] for code in codes] for what, codes in columns.items()}
+            write(labels | {"probability of the truth": part.truth_probability.tolist()})
+
+    return take
+
+
+def _run(learner: "Learner", source: Any, table: bool, each: "Callable[[Trace], None]") -> "Run":
     """Play it all, with a progress bar or a line at every doubling."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     from gaptron.experiments.run import run  # noqa: PLC0415
-    from gaptron.streams import Stream  # noqa: PLC0415
 
     console = Console(stderr=True)
+
+    def played(part: "Trace") -> None:
+        each(part)
+        if doublings:
+            doublings.add(part)
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     doublings = _Doublings() if table else None
     with Progress(*columns, console=console, transient=True, disable=table or not console.is_terminal) as bar:
@@ -244,13 +379,20 @@ def _run(learner: "Learner", source: "Stream | Chunks", table: bool) -> "Run":
         done = run(
             learner,
             _pieces(source, table),
-            keep=isinstance(source, Stream),
+            keep=_in_memory(source) is not None,
             progress=lambda n: bar.update(task, advance=n, description="playing"),
-            played=doublings.add if doublings else lambda part: None,
+            played=played,
         )
     if doublings:
         doublings.close()
     return done
+
+
+def _in_memory(source: Any) -> "tuple[Any, Any] | None":
+    """All rows of a stream and their labels; None if it is read in pieces."""
+    from gaptron.streams import Stream  # noqa: PLC0415
+
+    return (source.X, source.y) if isinstance(source, Stream) else getattr(source, "whole", None)
 
 
 class _Doublings:
@@ -302,33 +444,44 @@ def _index_base(given: str, model: "Learner | None") -> str | int:
 def _refuse_beside_load(context: typer.Context) -> None:
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "")
-        if parameter.name in FIXED and given is not None and given.name != "DEFAULT":
+        if parameter.name in FIXED + ENCODED and given is not None and given.name != "DEFAULT":
             raise SettingError(f"--load goes on with a learner as it is: leave out {parameter.opts[0]}")
 
 
-def _pieces(source: "Stream | Chunks", table: bool) -> "Iterator[Piece]":
+def _pieces(source: Any, table: bool) -> "Iterator[Piece]":
     """The stream as it comes, cut at 1, 2, 4, ... rounds when every doubling gets a line."""
-    from gaptron.experiments.run import Piece  # noqa: PLC0415
-    from gaptron.streams import Stream  # noqa: PLC0415
-
-    def piece(part: Stream) -> Piece:
-        return Piece(part.checked, part.y, part.among, part.worth)
-
     done, mark = 0, 1
-    for part in [source] if isinstance(source, Stream) else source.parts():
-        start, rounds = 0, part.n_rounds
+    for rounds, cut in _parts(source):
+        start = 0
         while table and start < rounds and mark - done < rounds - start:
             stop = start + mark - done
-            yield piece(part.part(slice(start, stop)))
+            yield cut(slice(start, stop))
             done, start, mark = mark, stop, 2 * mark
         if start < rounds:
-            yield piece(part.part(slice(start, None)) if start else part)
+            yield cut(slice(start, None))
             done += rounds - start
 
 
-def _account(
-    learner: "Learner", source: "Stream | Chunks", done: "Run", no_bound: bool, rewarded: bool
-) -> dict[str, Any]:
+def _parts(source: Any) -> "Iterator[tuple[int, Callable[[slice], Piece]]]":
+    """The parts that a stream is read in: how many rounds, and a function that cuts some of them out."""
+    from gaptron.experiments.run import Piece  # noqa: PLC0415
+    from gaptron.streams import Stream  # noqa: PLC0415
+    from gaptron.streams.rows_by_name import RowsByName  # noqa: PLC0415
+
+    if isinstance(source, RowsByName):
+        for X, y in source:
+            yield len(y), lambda rounds, X=X, y=y: Piece(X[rounds], y[rounds])  # type: ignore[misc]
+        return
+
+    def cut(part: Stream, rounds: slice) -> Piece:
+        part = part if rounds == slice(0, None) else part.part(rounds)
+        return Piece(part.checked, part.y, part.among, part.worth)
+
+    for part in [source] if isinstance(source, Stream) else source.parts():
+        yield part.n_rounds, functools.partial(cut, part)
+
+
+def _account(learner: "Learner", source: Any, done: "Run", no_bound: bool, rewarded: bool) -> dict[str, Any]:
     """Everything the summary shows, as one object."""
     from gaptron.experiments import account  # noqa: PLC0415
     from gaptron.experiments.run import best_reward, labels  # noqa: PLC0415
@@ -337,13 +490,13 @@ def _account(
     from gaptron.types import Feedback  # noqa: PLC0415
 
     problem, (tally, trace, notes, seconds) = learner.problem, done
-    bound, reason, sure = None, None, None
+    bound, reason, sure, whole = None, None, None, _in_memory(source)
     if no_bound:
         reason = "not asked for (--no-bound)"
-    elif trace is None or not isinstance(source, Stream):
+    elif trace is None or whole is None:
         reason = "the best comparator needs the whole stream in memory: leave out --chunk"
     else:
-        bound, reason = account.bound(learner, source.X, labels(learner, source.y), trace)
+        bound, reason = account.bound(learner, whole[0], labels(learner, whole[1]), trace)
     said, unsaid = account.observed_by(learner)
     if trace is not None and problem.feedback is Feedback.FULL:
         sure = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
@@ -355,7 +508,7 @@ def _account(
         "feedback": problem.feedback.word,
         "loss": problem.loss.word,
         "n_classes": problem.n_classes,
-        "n_features": problem.n_features,
+        "n_features": len(source.columns) if learner.features is not None else problem.n_features,
         "norm": problem.norm,
         "radius": problem.radius,
         "horizon": problem.horizon,
@@ -377,17 +530,24 @@ def _account(
     }
 
 
-def _show(summary: dict[str, Any]) -> None:
+def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
     T, full = summary["rounds"], summary["feedback"] == "full"
 
     def line(name: str, number: float, remark: str = "", digits: int = 0) -> None:
         typer.echo(f"{name:<27}{number:>14,.{digits}f}  {number / T:>8.2%}  {remark}".rstrip())
 
     typer.echo(f"{summary['stream']}: {T:,} rounds, {summary['n_features']:,} features, {summary['n_classes']} classes")
-    for remark in [*summary["prepared"], *summary["notes"]]:
+    for remark in [*summary["prepared"], *summary["notes"], *found]:
         typer.echo(f"  {remark}")
+    called = "" if summary["label"] is None else f" {summary['label']}"
+    typer.echo(f"  label{called}: {shares(summary['classes'], T)}")
     typer.echo(f"{summary['algorithm']}, {summary['loss']} loss, {'full information' if full else 'bandit feedback'}\n")
     line("mistakes", summary["mistakes"])
+    if summary["last_quarter"] is not None:
+        late = summary["last_quarter"]
+        typer.echo(f"{'  in the last quarter':<27}{late['mistakes']:>14,}  {late['mistakes'] / late['rounds']:>8.2%}")
+    commonest = max(summary["classes"], key=lambda each: each["rounds"])
+    line("always the commonest label", T - commonest["rounds"], f"{commonest['label']}, known only in hindsight")
     exact = "exact: free of the luck of the draws" if full else "an unbiased estimate of the mean"
     line("expected mistakes", summary["expected_mistakes"], exact, 1)
     if summary["sure_below"]:
@@ -397,6 +557,8 @@ def _show(summary: dict[str, Any]) -> None:
     if summary["reward"] is not None:
         best = summary["best_reward"]
         line("reward earned", summary["reward"], "" if not best else f"{summary['reward'] / best:.1%} of the best", 1)
+    for pair in summary["confused"]:
+        typer.echo(f"  {pair['truth']} taken for {pair['top']}: {pair['rounds']:,} times")
     bound = summary["bound"]
     if bound is None:
         typer.echo(f"bound: none; {summary['why_no_bound']}")
@@ -408,6 +570,20 @@ def _show(summary: dict[str, Any]) -> None:
             typer.echo("  on the mean over the draws, for a U fixed before them")
         if bound["value"] >= T:
             typer.echo("  larger than the number of rounds: it says nothing yet")
+    said = summary["observed"]
+    if summary["why_not_observed"]:
+        typer.echo(f"observed: nothing; {summary['why_not_observed']}")
+    if said is not None:
+        typer.echo(f"observed: {said['sentence']}")
+        typer.echo("  if each label that was confirmed was the only right one; of log loss, not of mistakes")
+    if verbose:
+        _show_more(summary)
+    if summary["rounds_per_second"]:
+        typer.echo(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
+
+
+def _show_more(summary: dict[str, Any]) -> None:
+    """What a user of the theory wants to know."""
     certificate = summary["certificate"]
     if certificate is not None:
         text = "certificate: Λ = {level:.4g}, ηX² = {step:.4g}, X = {norm:.4g}"
@@ -416,23 +592,15 @@ def _show(summary: dict[str, Any]) -> None:
         if "solved" in certificate:
             text += ", {solved:.2%} solved for λ"
         typer.echo(text.format(**certificate))
-    said = summary["observed"]
-    if summary["why_not_observed"]:
-        typer.echo(f"observed: nothing; {summary['why_not_observed']}")
-    if said is not None:
-        typer.echo(f"observed: {said['sentence']}")
-        typer.echo("  if each label that was confirmed was the only right one; of log loss, not of mistakes")
     advice = summary["advice"]
     if advice is not None:
-        if full:
+        if summary["feedback"] == "full":
             typer.echo(f"what the certificate cost against the advice: {advice['cost']:.1f} mistakes")
         else:
             typer.echo(f"cost of the rounds without exploration: {advice['cost']:.1f}")
         heard = ", ".join(f"{name} {weight:.2f}" for name, weight in advice["heard"].items())
         typer.echo(f"weights of the advice: {heard}")
     typer.echo(settings.line(summary["settings"]))
-    if summary["rounds_per_second"]:
-        typer.echo(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
 
 
 def _only_feedback(algorithm: str) -> str:

@@ -9,8 +9,8 @@ from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
 from gaptron.streams.labels import Codes, Label, is_fraction
-from gaptron.streams.numbers import shown
 from gaptron.streams.rows import Rows, csr, row_of
+from gaptron.text_numbers import shown
 from gaptron.types import Integers, Matrix, Vector
 from gaptron.validation import MeasuredRows, first_not_finite, is_missing, norms
 

@@ -14,9 +14,9 @@ from gaptron.errors import StreamError
 from gaptron.streams.block import Available, Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
-from gaptron.streams.numbers import as_number, as_whole, shown
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.table import Columns, Places, label_column, place, split
+from gaptron.text_numbers import as_number, as_whole, shown
 
 SAMPLE = 100  # lines below the first that help to tell what it is
 FEW = 500  # bytes a column: for fewer, setting Arrow up takes longer than reading every cell
@@ -74,7 +74,7 @@ def read(
 
 def _blocks(text: Text, layout: Layout) -> Iterator[Block]:
     if layout.header >= text.first:
-        text = _after(text, layout.header)
+        text = after(text, layout.header)
     if next(text.rounds(), None) is not None:
         few = len(text.data) < FEW * len(layout.names)
         yield _careful(text, layout) if few else _quick(text, layout)
@@ -85,12 +85,12 @@ def _layout(
 ) -> Layout:
     number, line = sample[0]
     label = columns.label
-    cells = _cells(text, number, line, delimiter)
+    cells = cells_of(text, number, line, delimiter)
     if len(cells) < 2:
         raise StreamError(text.source, f"a row needs a label and a feature, separated by {delimiter!r}", number)
     if header is None and columns.by_name:
         header = True
-    below = [_cells(text, at, other, delimiter) for at, other in sample[1:]]
+    below = [cells_of(text, at, other, delimiter) for at, other in sample[1:]]
     spot = len(cells) - 1 if label is None and header is False else label_column(text.source, cells, label)
     if header is None:
         quoted = _quoted(line, [other for _, other in sample[1:]], delimiter, len(cells))
@@ -112,7 +112,7 @@ def _layout(
         numbered = [str(at) for at in range(len(cells))]
         return Layout(delimiter, numbered, place(text.source, numbered, columns, spot), 0, False)
     places = place(text.source, cells, columns, spot)
-    return Layout(delimiter, cells, places, number, 0 not in places and not cells[0].strip() and _count_rows(below))
+    return Layout(delimiter, cells, places, number, 0 not in places and not cells[0].strip() and count_rows(below))
 
 
 def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list[bool]:
@@ -129,13 +129,14 @@ def _without(row: list[T], at: int) -> list[T]:
     return row[:at] + row[at + 1 :]
 
 
-def _count_rows(rows: list[list[str]]) -> bool:
+def count_rows(rows: list[list[str]]) -> bool:
     """Do the first cells count 0, 1, 2, ... or 1, 2, 3, ...?"""
     numbers = [as_whole(row[0].strip()) for row in rows if row]
     return numbers in (list(range(len(rows))), list(range(1, len(rows) + 1)))
 
 
-def _after(text: Text, number: int) -> Text:
+def after(text: Text, number: int) -> Text:
+    """The text below the line of this number."""
     lines = io.BytesIO(text.data)
     for _ in range(number - text.first + 1):
         lines.readline()
@@ -198,7 +199,7 @@ def _careful(text: Text, layout: Layout) -> Block:
     values, rewards = array("d"), array("d")
     features, places = layout.features, layout.places
     for number, line in text.rounds():
-        cells = _cells(text, number, line, layout.delimiter)
+        cells = cells_of(text, number, line, layout.delimiter)
         if len(cells) != len(layout.names):
             raise StreamError(text.source, f"{len(cells)} cells where {len(layout.names)} are expected", number)
         labels.append(cells[places.label].strip())
@@ -225,7 +226,8 @@ def _careful(text: Text, layout: Layout) -> Block:
     )
 
 
-def _cells(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:
+def cells_of(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:
+    """The cells of a line."""
     try:
         return next(csv.reader([line.decode().rstrip("\r\n")], delimiter=delimiter, strict=True))
     except UnicodeDecodeError:

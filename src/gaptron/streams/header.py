@@ -8,8 +8,8 @@ header is lost, and a header taken for a round is a wrong round with a class of 
 import re
 from collections.abc import Sequence
 
-from gaptron.streams.numbers import as_number
 from gaptron.streams.table import USUAL_LABELS
+from gaptron.text_numbers import as_number
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _ENOUGH = 4  # columns: a round that is 0,1,2,3 by chance is rare enough to ask

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gaptron.errors import InputError
-from gaptron.streams.numbers import as_number, as_whole
+from gaptron.text_numbers import as_number, as_whole
 from gaptron.types import Integers
 from gaptron.validation import Classes, is_missing
 

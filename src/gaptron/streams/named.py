@@ -12,9 +12,9 @@ import numpy as np
 
 from gaptron.errors import InputError
 from gaptron.streams.clicks import clicks
-from gaptron.streams.numbers import as_number, as_whole
 from gaptron.streams.stream import Stream
 from gaptron.streams.synthetic import alternating, synnonsep, synsep, synswitch, twolabels, xor
+from gaptron.text_numbers import as_number, as_whole
 from gaptron.validation import measured
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from gaptron.errors import InputError
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
-from gaptron.streams.numbers import as_number, shown
 from gaptron.streams.rows import CSR, csr, row_of
 from gaptron.streams.source import Source, Text, texts
+from gaptron.text_numbers import as_number, shown
 from gaptron.types import Integers, Vector
 
 LARGEST_INDEX = 2**31 - 1

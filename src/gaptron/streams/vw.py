@@ -14,9 +14,9 @@ import numpy as np
 from gaptron.errors import StreamError
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
-from gaptron.streams.numbers import as_number, shown
 from gaptron.streams.rows import csr, tidy_rows
 from gaptron.streams.source import Source, texts
+from gaptron.text_numbers import as_number, shown
 
 WIDTH = 2**18
 """Columns, unless the user says otherwise."""

@@ -1,0 +1,7 @@
+"""Rows as people have them (names, words, gaps, scales) become rows of numbers, learned as they come."""
+
+from gaptron.features.columns import Account
+from gaptron.features.declaration import Features
+from gaptron.features.encoder import Encoder
+
+__all__ = ["Account", "Encoder", "Features"]

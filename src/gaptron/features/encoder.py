@@ -1,0 +1,391 @@
+"""Encoder: rows of named values become rows of numbers of length 1, by what the rows before them showed.
+
+Every word, number, gap and part of a time has a place in the row of numbers, given to it when it is first met: row by
+row, and in a row by the order of the columns. So a table gives the same rows as its rows one by one, to the bit.
+"""
+
+import functools
+import importlib
+import math
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaptron.features.block import JOIN, Block
+from gaptron.features.cells import (
+    AUTO,
+    IGNORE,
+    LOG,
+    TIME,
+    WORD,
+    Cell,
+    fitted,
+    is_strange,
+    kind_of,
+    part_or_word,
+    parts_of,
+)
+from gaptron.features.columns import TIME_WORDS, Account, Column, Dictionary, Key
+from gaptron.features.declaration import Features
+from gaptron.features.tables import Column as TableColumn
+from gaptron.features.tables import Table, row_of, table_of
+from gaptron.types import Integers, Sparse, SparseRow, Vector
+from gaptron.validation import CheckedRow, CheckedRows
+
+FIRST_ROOM = 16  # places before the first doubling
+BLOCK = 1 << 21  # cells that are encoded at a time, at most
+LONGEST_BLOCK = 1 << 16
+ABSENT: Any = object()  # a column that is not in the row
+Given = Table | list[dict[str, Cell]]
+
+
+class Mark(NamedTuple):
+    """The encoder at some row, to come back to."""
+
+    rows: int
+    taken: int
+    n_values: int
+    n_words: int
+    stats: Vector
+    totals: Integers
+    counts: Integers
+    columns: list[tuple[Account, dict[str, int], list[int]]]
+    crosses: list[int]
+
+
+class Row(NamedTuple):
+    """The tracks that a row has cells in."""
+
+    tracks: list[int]
+    cells: list[Any]
+
+    def add(self, track: int, cell: float) -> None:
+        """One more cell."""
+        self.tracks.append(track)
+        self.cells.append(cell)
+
+
+class Encoder:
+    """Rows by name become rows of numbers. Learns from the rows it is told to, and never from those to come.
+
+    Args:
+        features: what the caller said of the columns.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.rows = 0
+        """How many rows it has learned from."""
+        self._columns: dict[str, Column] = {}
+        self._taken = 1  # places that are in use; the first is the constant's
+        self._n_values = self._n_words = 0
+        self._kinds = np.zeros(FIRST_ROOM, dtype=np.uint8)
+        self._places = np.zeros(FIRST_ROOM, dtype=np.int64)
+        self._stats = np.zeros((FIRST_ROOM, 7))
+        self._totals = np.zeros(FIRST_ROOM, dtype=np.int64)
+        self._counts = np.zeros(FIRST_ROOM, dtype=np.int64)
+        self._encode_once: Any = None
+        for name, kind in features.columns.items():
+            self._new_column(name, kind)
+        self._crosses = [self._dictionary() for _ in features.cross]
+
+    @property
+    def width(self) -> int:
+        """How many columns the rows of numbers have: those in use, and room for more, doubled when it is used up."""
+        return len(self._counts)
+
+    @property
+    def columns(self) -> list[Account]:
+        """What was made of each column."""
+        return [column.account() for column in self._columns.values()]
+
+    # --- taking in, which changes nothing --------------------------------------------------------------------------
+
+    def read_row(self, x: Any) -> dict[str, Cell]:
+        """One row, checked."""
+        return row_of(x)
+
+    def read(self, X: Any) -> Given:
+        """Many rows, checked."""
+        return table_of(X)
+
+    # --- one row --------------------------------------------------------------------------------------------------
+
+    def encode_row(self, cells: Mapping[str, Cell], *, learn: bool) -> CheckedRow:
+        """One row of numbers; learned from, or only looked at."""
+        if learn:
+            for name in cells:
+                if name not in self._columns:
+                    self._new_column(name, AUTO)
+        x, s = Row([], []), Row([], [])
+        for column in self._columns.values():
+            value = cells.get(column.name, ABSENT)
+            if type(value) is float and column.number >= 0:  # the two usual cases first: live rows are short
+                x.tracks.append(column.number)
+                x.cells.append(value)
+                continue
+            if type(value) is str and column.kind == WORD and value in column.words.places:
+                s.tracks.append(column.words.track)
+                s.cells.append(column.words.places[value])
+                continue
+            self._add(column, value, learn, x, s)
+        for names, cross in zip(self.features.cross, self._crosses):
+            text = self._joined(names, cells)
+            if text is not None:
+                s.add(cross.track, self._place(cross, text, learn))
+        if learn:
+            self.rows += 1
+        return self._encoded_row(x, s, learn)
+
+    def _add(self, column: Column, value: Any, learn: bool, x: "Row", s: "Row") -> None:
+        """A cell of any kind in a column of any kind."""
+        if column.kind == IGNORE:
+            return
+        if value is ABSENT:
+            value = None
+            column.absent += learn
+        if value is not None:
+            if column.kind == AUTO:
+                if not learn:
+                    return
+                self.settle(column, kind_of(value, False))
+            fit = fitted(column.kind, value)
+            column.other_kind += learn and is_strange(column.kind, value, fit)
+            value = fit
+        if value is None:
+            column.missing += learn
+            if column.kind != AUTO:
+                s.add(column.words.track, self._gap(column, learn))
+        elif type(value) is str:
+            s.add(column.words.track, self._place(column.words, value, learn, column))
+        elif type(value) is float:
+            self._add_value(column, "number", value, learn, x)
+        else:
+            if not math.isnan(value.stamp):
+                self._add_value(column, "stamp", value.stamp, learn, x)
+            if value.hour >= 0.0:
+                self._add_value(column, "sine", value.hour, learn, x)
+                self._add_value(column, "cosine", value.hour, learn, x)
+            for name, word in parts_of(value).items():
+                part = column.parts[name]
+                s.add(part.track, self._place(part, word, learn))
+
+    def _add_value(self, column: Column, name: str, value: float, learn: bool, x: "Row") -> None:
+        track = column.values.get(name)
+        if track is None and learn:
+            track = self.take_value(column, name)
+        if track is not None:
+            x.add(track, value)
+
+    def _joined(self, names: tuple[str, ...], cells: Mapping[str, Cell]) -> str | None:
+        """The word of a cross; None if one of its columns has no value."""
+        words: list[str] = []
+        for name in names:
+            column, part = self._named(name)
+            value = None if column is None else cells.get(column.name)
+            if column is None or value is None or column.kind in (AUTO, IGNORE):
+                return None
+            word = part_or_word(column.kind, part, value)
+            if word is None:
+                return None
+            words.append(word)
+        return JOIN.join(words)
+
+    def _named(self, name: str) -> tuple[Column | None, str]:
+        """The column a cross names, and of a time the part."""
+        column = self._columns.get(name)
+        if column is None:
+            base, _, part = name.rpartition(".")
+            column = self._columns.get(base) if part in TIME_WORDS else None
+            return (column, part) if column is not None and column.kind == TIME else (None, "")
+        return column, ""
+
+    def _encoded_row(self, x: "Row", s: "Row", learn: bool) -> CheckedRow:
+        n = len(x.tracks)
+        tracks, most = np.array(x.tracks + s.tracks + s.cells, dtype=np.int64), n + len(s.tracks) + 1
+        X, S = np.array(x.cells, dtype=np.float64).reshape(n, 1), tracks[most - 1 :].reshape(-1, 1)
+        values, words = tracks[:n], tracks[n : most - 1]
+        out = np.zeros(2, dtype=np.int32), np.empty(most, dtype=np.int32), np.empty(most)
+        known = self._kinds, self._places, self._stats
+        arguments = (X, values, *known, S, words, self._totals, self._counts, learn, *out)
+        if self._encode_once is None:
+            self._encode_once = _direct(kernel().encode, *arguments)
+        entries = self._encode_once(*arguments)
+        return CheckedRow(SparseRow(out[1][:entries], out[2][:entries]), self.width, 1.0)
+
+    # --- many rows ------------------------------------------------------------------------------------------------
+
+    def encode(self, given: Given, start: int, stop: int, *, learn: bool) -> CheckedRows:
+        """Some of the rows; learned from, or only looked at."""
+        if isinstance(given, Table):
+            return self._encoded(given.block(start, stop), stop - start, given.text, learn)
+        rows = [self.encode_row(cells, learn=learn).row for cells in given[start:stop]]
+        parts = [row for row in rows if isinstance(row, SparseRow)]
+        ends = np.cumsum([0, *(len(row.indices) for row in parts)]).astype(np.int32)
+        indices = np.concatenate([np.zeros(0, dtype=np.int32), *(row.indices for row in parts)])
+        entries = np.concatenate([np.zeros(0), *(row.values for row in parts)])
+        return self._checked(ends, indices, entries)
+
+    def block_rows(self, given: Given) -> int:
+        """How many rows to encode at a time."""
+        columns = len(given.columns) if isinstance(given, Table) else len(self._columns)
+        return max(1, min(LONGEST_BLOCK, BLOCK // max(1, columns)))
+
+    def _encoded(self, block: Mapping[str, TableColumn], rows: int, text: bool, learn: bool) -> CheckedRows:
+        if not rows:
+            return self._checked(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0))
+        if learn:
+            for name in block:
+                if name not in self._columns:
+                    self._new_column(name, AUTO)
+        work = Block(self, rows, text, learn)
+        for at, column in enumerate(self._columns.values()):
+            if column.kind != IGNORE:
+                work.add(at, column, block.get(column.name))
+        for at, (names, cross) in enumerate(zip(self.features.cross, self._crosses)):
+            work.add_cross(len(self._columns) + at, [self._named(name) for name in names], cross, block)
+        X, values, S, words = work.tracks()
+        most = rows * (len(values) + len(words) + 1)
+        ends, indices, entries = np.zeros(rows + 1, dtype=np.int32), np.empty(most, dtype=np.int32), np.empty(most)
+        known = self._kinds, self._places, self._stats
+        size = kernel().encode(X, values, *known, S, words, self._totals, self._counts, learn, ends, indices, entries)
+        if learn:
+            self.rows += rows
+        return self._checked(ends, indices[:size], entries[:size])
+
+    def _checked(self, ends: Any, indices: Any, entries: Any) -> CheckedRows:
+        for part in (ends, indices, entries):
+            part.flags.writeable = False  # one type to the compiler, whoever's they are
+        return CheckedRows(Sparse(ends, indices, entries), self.width, 1.0)
+
+    # --- places ---------------------------------------------------------------------------------------------------
+
+    def _new_column(self, name: str, kind: str) -> None:
+        column = Column(name, AUTO, self.rows, self._dictionary())
+        self._columns[name] = column
+        if kind != AUTO:
+            self.settle(column, kind)
+
+    def settle(self, column: Column, kind: str) -> None:
+        """Its first value says what a column is."""
+        column.kind = kind
+        if kind == TIME:
+            column.parts = {name: self._dictionary() for name in TIME_WORDS}
+
+    def _dictionary(self) -> Dictionary:
+        track = self._n_words
+        self._n_words += 1
+        if self._n_words > len(self._totals):
+            self._totals = _doubled(self._totals)
+        return Dictionary(track, self.features.most_words, self.features.buckets)
+
+    def _take(self) -> int:
+        """A place that nobody has."""
+        place = self._taken
+        self._taken += 1
+        if self._taken > len(self._counts):
+            self._counts = _doubled(self._counts)
+        return place
+
+    def take_word(self, words: Dictionary, key: Key) -> int:
+        """A place for a word or a bucket."""
+        place = self._take()
+        self._counts[place] = 0
+        words.take(key, place)
+        return place
+
+    def take_gap(self, column: Column) -> int:
+        """A place for what is missing."""
+        place = self.take_word(column.words, None)
+        if not column.counts_gaps:
+            self._counts[place] = kernel().FLAG
+        return place
+
+    def take_value(self, column: Column, name: str) -> int:
+        """A track, and a place, for a number."""
+        place, track = self._take(), self._n_values
+        self._n_values += 1
+        if self._n_values > len(self._kinds):
+            self._kinds, self._places, self._stats = map(_doubled, (self._kinds, self._places, self._stats))
+        verbs = kernel()
+        kinds = {"number": verbs.LOG if column.kind == LOG else verbs.NUMBER, "stamp": verbs.NUMBER}
+        kinds |= {"sine": verbs.SINE, "cosine": verbs.COSINE}
+        self._kinds[track] = kinds[name]
+        self._places[track] = place
+        self._stats[track] = 0.0
+        self._stats[track, verbs.GOAL] = verbs.FIRST_EPOCH
+        column.values[name] = track
+        column.number = column.values.get("number", -1)
+        return track
+
+    def _place(self, words: Dictionary, word: str, learn: bool, column: Column | None = None) -> int:
+        key = words.key(word)
+        if learn and column is not None and key != word:
+            column.shared += 1
+        place = words.places.get(key)
+        if place is None:
+            return self.take_word(words, key) if learn else int(kernel().NEW_WORD)
+        return place
+
+    def _gap(self, column: Column, learn: bool) -> int:
+        place = column.words.places.get(None)
+        if place is None:
+            if learn:
+                return self.take_gap(column)
+            return int(kernel().NEW_WORD if column.counts_gaps else kernel().NEW_FLAG)
+        return place
+
+    # --- coming back ----------------------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """Where it is, to come back to."""
+        return Mark(
+            self.rows,
+            self._taken,
+            self._n_values,
+            self._n_words,
+            self._stats[: self._n_values].copy(),
+            self._totals[: self._n_words].copy(),
+            self._counts[: self._taken].copy(),
+            [
+                (column.account(), dict(column.values), [len(words.places) for words in column.dictionaries()])
+                for column in self._columns.values()
+            ],
+            [len(cross.places) for cross in self._crosses],
+        )
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was learned since."""
+        self.rows, self._taken, self._n_values, self._n_words = mark[:4]
+        self._stats[: self._n_values] = mark.stats
+        self._totals[:] = 0
+        self._totals[: self._n_words] = mark.totals
+        self._counts[: self._taken] = mark.counts
+        for name in list(self._columns)[len(mark.columns) :]:
+            del self._columns[name]
+        for column, (was, values, sizes) in zip(self._columns.values(), mark.columns):
+            column.kind, column.values, column.number = was.kind, values, values.get("number", -1)
+            column.missing, column.absent, column.other_kind, column.shared = was[-4:]
+            if was.kind == AUTO:
+                column.parts = {}
+            for words, size in zip(column.dictionaries(), sizes):
+                words.back_to(size)
+        for cross, size in zip(self._crosses, mark.crosses):
+            cross.back_to(size)
+
+
+@functools.cache
+def kernel() -> ModuleType:
+    """The compiled verbs, imported at first use so that `import gaptron` stays quick."""
+    return importlib.import_module("gaptron.kernels.features")
+
+
+def _direct(verb: Any, *arguments: Any) -> Any:
+    """The verb as compiled for these types of arguments, which saves looking them up. Interpreted: as it is."""
+    return verb.compile(tuple(map(verb.typeof_pyval, arguments))) if hasattr(verb, "typeof_pyval") else verb
+
+
+def _doubled(array: Any) -> Any:
+    return np.concatenate([array, np.zeros_like(array)])

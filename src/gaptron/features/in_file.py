@@ -1,0 +1,172 @@
+"""An encoder as plain values for the model file, and back: every number of a stranger's file is checked."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from gaptron import snapshot
+from gaptron.features.cells import AUTO, IGNORE, KINDS, LOG, NUMBER, TIME
+from gaptron.features.columns import TIME_WORDS, Column, Dictionary, Key
+from gaptron.features.declaration import Features
+from gaptron.features.encoder import Encoder, kernel
+from gaptron.given_values import count
+from gaptron.types import Integers
+
+VALUES = {NUMBER: ("number",), LOG: ("number",), TIME: ("stamp", "sine", "cosine")}
+HAPPENED = ("missing", "absent", "other_kind", "shared")
+
+
+def as_tree(encoder: Encoder) -> dict[str, Any]:
+    """All that an encoder was told and has learned."""
+    return {
+        "features": encoder.features.as_tree(),
+        "rows": encoder.rows,
+        "counts": encoder._counts[: encoder._taken].copy(),
+        "columns": [_column_tree(encoder, column) for column in encoder._columns.values()],
+        "crosses": [_words_tree(encoder, cross) for cross in encoder._crosses],
+    }
+
+
+def _column_tree(encoder: Encoder, column: Column) -> dict[str, Any]:
+    tracks = np.array(list(column.values.values()), dtype=np.int64)
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "first_row": column.first_row,
+        "happened": [getattr(column, name) for name in HAPPENED],
+        "values": list(column.values),
+        "places": encoder._places[tracks],
+        "stats": encoder._stats[tracks],
+        "words": [_words_tree(encoder, words) for words in column.dictionaries()],
+    }
+
+
+def _words_tree(encoder: Encoder, words: Dictionary) -> dict[str, Any]:
+    texts = [key.encode("utf-8", "surrogatepass") for key in words.places if isinstance(key, str)]
+    buckets = [key for key in words.places if isinstance(key, int)]
+    return {
+        "total": int(encoder._totals[words.track]),
+        "texts": np.frombuffer(b"".join(texts), dtype=np.uint8).copy(),
+        "ends": np.cumsum([0, *map(len, texts)], dtype=np.int64),
+        "places": np.array([at for key, at in words.places.items() if isinstance(key, str)], dtype=np.int64),
+        "buckets": np.array(buckets, dtype=np.int64),
+        "bucket_places": np.array([words.places[key] for key in buckets], dtype=np.int64),
+        "gap": words.places.get(None, -1),
+    }
+
+
+def from_tree(tree: Any, width: int) -> Encoder:
+    """The encoder of `as_tree`, whose rows are `width` wide; ValueError if that is not what the tree holds."""
+    snapshot.check_words(tree, ("features", "rows", "counts", "columns", "crosses"), "features")
+    encoder = Encoder(Features.from_tree(tree["features"]))
+    encoder.rows = count("features.rows", tree["rows"])
+    counts = _whole_numbers(tree["counts"], "features.counts")
+    if not 1 <= len(counts) <= max(width, 1):
+        raise ValueError(f"features has {len(counts)} places in rows {width} wide")
+    encoder._taken = len(counts)
+    encoder._counts = np.concatenate([counts, np.zeros(max(width, encoder.width) - len(counts), dtype=np.int64)])
+    taken: list[Integers] = [np.zeros(1, dtype=np.int64)]
+    for column in _list(tree["columns"], "features.columns"):
+        taken += _restore_column(encoder, column)
+    crosses = _list(tree["crosses"], "features.crosses")
+    if len(crosses) != len(encoder._crosses):
+        raise ValueError("features.crosses are not those declared")
+    for cross, words in zip(encoder._crosses, crosses):
+        taken += _restore_words(encoder, cross, words, counts_gaps=True)
+    if not np.array_equal(np.sort(np.concatenate(taken)), np.arange(len(counts))):
+        raise ValueError("features has places that belong to nothing, or to two")
+    return encoder
+
+
+def _restore_column(encoder: Encoder, tree: Any) -> list[Integers]:
+    fields = ("name", "kind", "first_row", "happened", "values", "places", "stats", "words")
+    snapshot.check_words(tree, fields, "features.columns")
+    name, kind = tree["name"], tree["kind"]
+    if type(name) is not str or kind not in KINDS:
+        raise ValueError("features.columns has one without a name or a kind")
+    declared = encoder.features.columns.get(name, AUTO)
+    if kind != declared and (declared != AUTO or kind in (IGNORE, LOG)):
+        raise ValueError(f"column {name} is {kind}, and was declared {declared}")
+    if name not in encoder._columns:
+        encoder._new_column(name, kind)
+    column = encoder._columns[name]
+    if column.values or len(column.words.places):
+        raise ValueError(f"column {name} is there twice")
+    if column.kind == AUTO and kind != AUTO:
+        encoder.settle(column, kind)
+    column.first_row = count("first_row", tree["first_row"])
+    for word, happened in zip(HAPPENED, _list(tree["happened"], "happened"), strict=True):
+        setattr(column, word, count(word, happened))
+    values, places = _list(tree["values"], "values"), _whole_numbers(tree["places"], "places")
+    stats = np.asarray(tree["stats"])
+    if len(set(values)) < len(values) or not set(values) <= set(VALUES.get(kind, ())):
+        raise ValueError(f"column {name} has values that its kind has not")
+    if stats.dtype != np.float64 or stats.shape != (len(values), 7) or len(places) != len(values):
+        raise ValueError(f"the numbers of column {name} are of the wrong shape")
+    if not np.isfinite(stats).all() or (stats[:, kernel().IN_BOUNDS] < 0.0).any() or (abs(stats) > 1e300).any():
+        raise ValueError(f"the numbers of column {name} are out of range")
+    for at, value in enumerate(values):
+        track = encoder.take_value(column, value)
+        encoder._places[track] = places[at]
+        encoder._stats[track] = stats[at]
+    encoder._taken -= len(values)  # their places are those of the tree
+    words = _list(tree["words"], "words")
+    if len(words) != (1 + len(TIME_WORDS) if kind == TIME else 1):
+        raise ValueError(f"column {name} has words that its kind has not")
+    found = [places]
+    for dictionary, part in zip(column.dictionaries(), words):
+        gaps = column.counts_gaps or dictionary is not column.words
+        found += _restore_words(encoder, dictionary, part, counts_gaps=gaps)
+    return found
+
+
+def _restore_words(encoder: Encoder, words: Dictionary, tree: Any, *, counts_gaps: bool) -> list[Integers]:
+    arrays = ("texts", "ends", "places", "buckets", "bucket_places")
+    snapshot.check_words(tree, ("total", *arrays, "gap"), "words")
+    texts = tree["texts"]
+    ends, places, buckets, shared = (_whole_numbers(tree[name], name) for name in arrays[1:])
+    if not isinstance(texts, np.ndarray) or texts.dtype != np.uint8 or texts.ndim != 1:
+        raise ValueError("texts are no bytes")
+    if len(ends) != len(places) + 1 or ends[0] != 0 or ends[-1] != len(texts) or (np.diff(ends) < 0).any():
+        raise ValueError("texts do not fit their ends")
+    if len(buckets) != len(shared) or not ((buckets >= 0) & (buckets < encoder.features.buckets)).all():
+        raise ValueError("buckets are out of range")
+    if len(places) > encoder.features.most_words:
+        raise ValueError("there are more words than may be")
+    data, stops = texts.tobytes(), ends.tolist()
+    keys: list[Key] = [data[start:stop].decode("utf-8", "surrogatepass") for start, stop in itertools.pairwise(stops)]
+    gap, every = tree["gap"], [places, shared]
+    keys += buckets.tolist()
+    if gap != -1:
+        every.append(np.array([count("gap", gap)], dtype=np.int64))
+        keys.append(None)
+    at = np.concatenate(every)
+    if at.size and not (at.min() >= 1 and at.max() < encoder._taken):
+        raise ValueError("a word stands outside the row")
+    counted = encoder._counts[at]
+    if gap != -1 and not counts_gaps:
+        if counted[-1] != kernel().FLAG:
+            raise ValueError("a gap is counted where it has the value 1")
+        counted = counted[:-1]
+    if (counted < 1).any() or counted.sum() != count("total", tree["total"]):
+        raise ValueError("the counts of words do not add up")
+    for key, place in zip(keys, at.tolist()):
+        words.take(key, place)
+    if len(words.places) < len(keys):
+        raise ValueError("a word is there twice")
+    encoder._totals[words.track] = tree["total"]
+    return every
+
+
+def _whole_numbers(value: Any, name: str) -> Integers:
+    array: Integers = snapshot.array_of(value, name)
+    if array.dtype != np.int64:
+        raise ValueError(f"{name} is of the wrong type")
+    return array
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if type(value) is not list:
+        raise ValueError(f"{name} is no list")
+    return value
