@@ -30,7 +30,9 @@ DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be 
 class Core:
     """An algorithm at work on one problem."""
 
-    def __init__(self, algorithm: str, problem: Problem, given: Mapping[str, Any], seed: int | None) -> None:
+    def __init__(
+        self, algorithm: str, problem: Problem, given: Mapping[str, Any], seed: int | None, control: float = 0.0
+    ) -> None:
         self.algorithm = algorithm
         self.file = load(algorithm)
         self.problem = problem
@@ -43,6 +45,7 @@ class Core:
         self.fresh = 0  # the decision that `round` and `scratch` still describe as it was made; 0: none
         self.count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
         self.rng = generator(seed)
+        self.control = control  # the share of decisions that is drawn uniformly
         self._shown: Any = int(problem.feedback) if problem.graph is None else problem.graph
         self._decide_once: Any = None  # the loop's verbs, compiled for these tuples' types
         self._commit_once: Any = None
@@ -119,6 +122,10 @@ class Core:
         self.fresh = 0
         u = self.rng.random()
         code = self._look_at(x, u, opinion)
+        if self.control:
+            p = self.round.p
+            p[:] = with_control(p, self.control)
+            code = int(compiled_draw()(p, int(p.argmax()), u))
         self.commit()
         self.fresh = self.decided
         return code, u
@@ -213,7 +220,7 @@ class Core:
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)
             loop.look(self.settings, state, X, opinions[part], rd, work, Z[part], P[part])
-        return Z, P
+        return Z, with_control(P, self.control) if self.control else P
 
     # --- in a file ------------------------------------------------------------------------------------------
 
@@ -255,6 +262,19 @@ class Core:
 def compiled_loop() -> ModuleType:
     """The compiled loop, imported at first use so that `import gaptron` stays quick."""
     return importlib.import_module("gaptron.kernels.play")
+
+
+@functools.cache
+def compiled_draw() -> Callable[[Vector, int, float], int]:
+    """The verb that draws a label from a distribution."""
+    verb: Callable[[Vector, int, float], int] = importlib.import_module("gaptron.kernels.simplex").draw
+    return verb
+
+
+def with_control(p: Vector, share: float) -> Vector:
+    """Distributions over labels, a share of which is drawn uniformly."""
+    mixed: Vector = (1.0 - share) * p + share / p.shape[-1]
+    return mixed
 
 
 def _direct(verb: Any, *arguments: Any) -> Any:

@@ -68,6 +68,8 @@ class Learner:
         radius: D, the norm of the rules U we compare with, where the algorithm needs it.
         horizon: T, the number of rounds, where the algorithm needs it.
         seed: for the learner's draws; None takes a fresh one from the system.
+        control: a share of decisions drawn uniformly, such as 0.02, so that other learners can be judged by the log;
+            every probability counts it. It ends `bound` and `certificate`.
         settings: the algorithm's own settings, in place of the theorem's.
     """
 
@@ -84,6 +86,7 @@ class Learner:
         radius: float | None = None,
         horizon: int | None = None,
         seed: int | None = None,
+        control: float = 0.0,
         **settings: Any,
     ) -> None:
         file = load(algorithm)
@@ -114,7 +117,11 @@ class Learner:
                 if isinstance(value, str):
                     raise SettingError(f"{name}={value!r} must be a number")
                 number(name, value)
-        self._core = Core(algorithm, problem, settings, seed)
+        if not 0.0 <= number("control", control) < 1.0:
+            raise SettingError(f"control={control!r} must be a share of at least 0 and below 1, such as 0.02")
+        if control and file.CARD.own_coin:
+            raise SettingError(f"{algorithm} learns from how it drew its label: it has no room for control={control!r}")
+        self._core = Core(algorithm, problem, settings, seed, float(control))
         self._open = Pending()
         self._grew: int | None = None  # the round after which labels were added
         self._taught = False  # by decisions that were not its own
@@ -328,6 +335,8 @@ class Learner:
         `interrupted` has their trace, and playing on from there is as if nothing had happened.
         """
         self._interrupted = None
+        if self._core.control:
+            raise SettingError(f"with control={self._core.control:g} decide and learn one by one: play draws no share")
         rows, width, longest, outlier = self._checked_rows(X)
         truth, T = self._truth(X, y), n_rows(rows)
         if T != len(truth):
@@ -468,6 +477,7 @@ class Learner:
                 "norm_promised": self._promised,
                 "radius": problem.radius,
                 "horizon": problem.horizon,
+                "control": self._core.control,
                 "core": self._core.as_tree(),
                 "late": self._late,
                 "longest": self._longest,
@@ -490,6 +500,7 @@ class Learner:
             norm=core["norm"] if tree["norm_promised"] else None,
             radius=tree["radius"],
             horizon=tree["horizon"],
+            control=tree.get("control", 0.0),
             **core["given"],
         )
         self._core.restore(core)
@@ -562,6 +573,8 @@ class Learner:
             )
         if self._taught:
             raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
+        if self._core.control:
+            raise NoBoundError(f"control={self._core.control:g} of its decisions are not the theorem's own draws")
         allowed = getattr(self.settings, "delay", 0)
         if self._late > allowed:
             raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
