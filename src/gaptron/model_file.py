@@ -34,6 +34,19 @@ Arrays = dict[str, NDArray[Any]]
 
 def write(path: str | os.PathLike[str], content: Any) -> None:
     """Put the tree in a file, in place of what was there. A kill at any moment leaves the old file or the new one."""
+    try:
+        atomic_file.replace(path, [packed(content, path)])
+    except OSError as error:
+        raise ModelFileError(path, f"cannot be written ({error.strerror or error})") from None
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """The tree in a file. Its arrays may be written to."""
+    return unpacked(_bytes_of(path), path)
+
+
+def packed(content: Any, path: str | os.PathLike[str]) -> bytes:
+    """The tree as the bytes of a file. `path` is what errors call it."""
     import safetensors.numpy  # noqa: PLC0415
 
     arrays: Arrays = {}
@@ -43,18 +56,14 @@ def write(path: str | os.PathLike[str], content: Any) -> None:
         metadata = {"gaptron": str(FORMAT), "tree": text, "sha256": _checksum(text, arrays)}
     except (RecursionError, ValueError) as error:  # half a character, a number of thousands of digits
         raise ModelFileError(path, f"cannot be put into words ({error})") from None
-    try:
-        atomic_file.replace(path, [safetensors.numpy.save(arrays, metadata)])
-    except OSError as error:
-        raise ModelFileError(path, f"cannot be written ({error.strerror or error})") from None
+    return safetensors.numpy.save(arrays, metadata)
 
 
-def read(path: str | os.PathLike[str]) -> Any:
-    """The tree in a file. Its arrays may be written to."""
+def unpacked(data: bytes, path: str | os.PathLike[str]) -> Any:
+    """The tree in the bytes of a file. Its arrays may be written to. `path` is what errors call it."""
     import safetensors  # noqa: PLC0415
     import safetensors.numpy  # noqa: PLC0415
 
-    data = _bytes_of(path)
     try:
         (length,) = LENGTH.unpack_from(data)
         if length > len(data) - LENGTH.size:
