@@ -229,6 +229,7 @@ class Core:
         return {
             "norm": self.problem.norm,
             "given": dict(self.given),
+            "control": self.control,
             "settings": snapshot.spread(self.settings),
             "sparse": self.sparse,
             "state": snapshot.spread(self.state),

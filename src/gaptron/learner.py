@@ -477,7 +477,6 @@ class Learner:
                 "norm_promised": self._promised,
                 "radius": problem.radius,
                 "horizon": problem.horizon,
-                "control": self._core.control,
                 "core": self._core.as_tree(),
                 "late": self._late,
                 "longest": self._longest,
@@ -500,7 +499,7 @@ class Learner:
             norm=core["norm"] if tree["norm_promised"] else None,
             radius=tree["radius"],
             horizon=tree["horizon"],
-            control=tree.get("control", 0.0),
+            control=core.get("control", 0.0),
             **core["given"],
         )
         self._core.restore(core)
