@@ -64,14 +64,7 @@ def unpacked(data: bytes, path: str | os.PathLike[str]) -> Any:
     import safetensors  # noqa: PLC0415
     import safetensors.numpy  # noqa: PLC0415
 
-    try:
-        (length,) = LENGTH.unpack_from(data)
-        if length > len(data) - LENGTH.size:
-            raise ValueError("the header is longer than the file")
-        metadata = json.loads(data[LENGTH.size : LENGTH.size + length])["__metadata__"]
-        version, text, checksum = metadata["gaptron"], metadata["tree"], metadata["sha256"]
-    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error):
-        raise ModelFileError(path, "this is not a model file of gaptron, or only the beginning of one") from None
+    version, text, checksum = _metadata(data, path)
     if version != str(FORMAT):
         raise ModelFileError(path, f"its format is {version!r}, and this gaptron reads {FORMAT}: use a newer one")
     try:
@@ -85,6 +78,23 @@ def unpacked(data: bytes, path: str | os.PathLike[str]) -> Any:
         raise
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ModelFileError(path, f"its header makes no sense ({error})") from None
+
+
+def checksum(data: bytes, path: str | os.PathLike[str]) -> str:
+    """What the bytes say of their content: equal for equal trees, though their bytes may be in another order."""
+    return _metadata(data, path)[2]
+
+
+def _metadata(data: bytes, path: str | os.PathLike[str]) -> tuple[str, str, str]:
+    """Format, tree and checksum."""
+    try:
+        (length,) = LENGTH.unpack_from(data)
+        if length > len(data) - LENGTH.size:
+            raise ValueError("the header is longer than the file")
+        metadata = json.loads(data[LENGTH.size : LENGTH.size + length])["__metadata__"]
+        return metadata["gaptron"], metadata["tree"], metadata["sha256"]
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error):
+        raise ModelFileError(path, "this is not a model file of gaptron, or only the beginning of one") from None
 
 
 # --- trees ------------------------------------------------------------------------------------------------

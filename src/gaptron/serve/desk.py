@@ -23,10 +23,12 @@ from gaptron.serve.words import (
     ChangedModel,
     DecisionAnswer,
     DecisionRequest,
+    DecisionResult,
     DecisionShown,
     NewModel,
     Outcome,
     OutcomeAnswer,
+    OutcomeResult,
     Problem,
     SparseX,
     is_event,
@@ -129,7 +131,7 @@ class Desk:
         await self.committer.until(known.decided.seq)
         return self.decision_answer(known), again
 
-    async def decide_many(self, name: str, requests: list[DecisionRequest]) -> list[DecisionAnswer | Problem]:
+    async def decide_many(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
         """Decisions in their order, in one commit; a problem in the place of each that is refused."""
         model = self.model(name)
         await self._prepare(model, requests)
@@ -140,7 +142,12 @@ class Desk:
             except RefusedError as refusal:
                 results.append(refusal.problem(request.event_id))
         await self.committer.until(max((known.decided.seq for known in results if isinstance(known, Known)), default=0))
-        return [self.decision_answer(known) if isinstance(known, Known) else known for known in results]
+        return [
+            DecisionResult(decision=self.decision_answer(known))
+            if isinstance(known, Known)
+            else DecisionResult(problem=known)
+            for known in results
+        ]
 
     async def _prepare(self, model: Model, requests: list[DecisionRequest]) -> None:
         """All that may take a while; behind it, everything happens at once."""
@@ -222,19 +229,19 @@ class Desk:
         await self.committer.until(seq)
         return answer
 
-    async def answer_many(self, name: str, outcomes: list[tuple[str, Outcome]]) -> list[OutcomeAnswer | Problem]:
+    async def answer_many(self, name: str, outcomes: list[tuple[str, Outcome]]) -> list[OutcomeResult]:
         """Outcomes in their order, in one commit; a problem in the place of each that is refused."""
         model = self.model(name)
         await self._recall(model, [event for event, _ in outcomes])
-        results: list[OutcomeAnswer | Problem] = []
+        results: list[OutcomeResult] = []
         last = 0
         for event, outcome in outcomes:
             try:
                 answer, seq = self._answer(model, event, outcome)
             except RefusedError as refusal:
-                results.append(refusal.problem(event))
+                results.append(OutcomeResult(problem=refusal.problem(event)))
             else:
-                results.append(answer)
+                results.append(OutcomeResult(outcome=answer))
                 last = max(last, seq)
         await self.committer.until(last)
         return results
@@ -317,8 +324,8 @@ class Desk:
         upto = self._time()
         for model in list(self.models.values()):
             while (due := model.next_due(upto, MOST_IN_TICK)) is not None:
-                self._enter(model, None, Ticked(due))
-                await asyncio.sleep(0)
+                entry = self._enter(model, None, Ticked(due))
+                await self.committer.until(entry.seq)
         for model in list(self.models.values()):
             version, when = self._kept[model.name]
             grown, old = model.version - version, time.monotonic() - when

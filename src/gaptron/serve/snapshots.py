@@ -30,7 +30,7 @@ class Kept(msgspec.Struct):
 
 
 def packed(model: Model) -> bytes:
-    """A model as bytes: equal for models that go on in the same way."""
+    """A model as bytes."""
     waiting = sorted(model.waiting.values(), key=lambda held: held.seq)
     kept = Kept(
         Created(model.spec, model.key),
@@ -45,6 +45,11 @@ def packed(model: Model) -> bytes:
     )
     tree = {"model": msgspec.json.encode(kept).decode(), "learner": model.adapter.tree()}
     return model_file.packed(tree, f"snapshot of {model.name}")
+
+
+def checksum(data: bytes) -> str:
+    """Equal for models that go on in the same way."""
+    return model_file.checksum(data, "snapshot")
 
 
 def unpacked(data: bytes) -> Model:

@@ -165,10 +165,17 @@ class DecisionBatch(Words):
     decisions: Annotated[list[DecisionRequest], Meta(min_length=1, max_length=MOST_IN_BATCH)]
 
 
-class DecisionResults(Words):
-    """For each an answer, or the problem in its place."""
+class DecisionResult(Words):
+    """A decision, or why there is none."""
 
-    decisions: list["DecisionAnswer | Problem"]
+    decision: DecisionAnswer | None = None
+    problem: "Problem | None" = None
+
+
+class DecisionResults(Words):
+    """One for each."""
+
+    decisions: list[DecisionResult]
 
 
 # --- outcomes -----------------------------------------------------------------------------------------------------
@@ -206,10 +213,17 @@ class OutcomeAnswer(Words, kw_only=True, omit_defaults=False):
     status: Literal["recorded", "duplicate", "late"]
 
 
-class OutcomeResults(Words):
-    """For each an answer, or the problem in its place."""
+class OutcomeResult(Words):
+    """What became of an outcome, or why it was refused."""
 
-    outcomes: list["OutcomeAnswer | Problem"]
+    outcome: OutcomeAnswer | None = None
+    problem: "Problem | None" = None
+
+
+class OutcomeResults(Words):
+    """One for each."""
+
+    outcomes: list[OutcomeResult]
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------

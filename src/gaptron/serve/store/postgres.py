@@ -70,9 +70,11 @@ class PostgresStore:
             sql = "update leader set epoch = epoch + 1, process = pg_backend_pid(), beat = now() returning epoch"
             (self._epoch,) = _one(writer, sql)
             writer.commit()
-        except psycopg.Error as error:
+        except BaseException as error:
             writer.close()
-            raise SettingError(f"PostgreSQL: {str(error).strip()}") from None
+            if isinstance(error, psycopg.Error):
+                raise SettingError(f"PostgreSQL: {str(error).strip()}") from None
+            raise
         self._writer = writer
         return True
 

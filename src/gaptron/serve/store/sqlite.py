@@ -45,6 +45,7 @@ class SqliteStore:
         self._file = self.folder / FILE
         self._writer: sqlite3.Connection | None = None
         self._readers = threading.local()
+        self._all_readers: list[sqlite3.Connection] = []
 
     def lead(self) -> bool:
         """Take the lock, open the file for writing, and bring its tables up to date."""
@@ -159,9 +160,10 @@ class SqliteStore:
 
     def close(self) -> None:
         """Checkpoint and let go of the lock."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        for connection in (*self._all_readers, self._writer):  # the writer last, so that it can checkpoint
+            if connection is not None:
+                connection.close()
+        self._writer, self._all_readers, self._readers = None, [], threading.local()
         self._lock.close()
 
     def _writing(self) -> sqlite3.Connection:
@@ -174,12 +176,14 @@ class SqliteStore:
         reader: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if reader is None:
             reader = self._readers.connection = self._connect()
+            self._all_readers.append(reader)
         return reader
 
     def _connect(self) -> sqlite3.Connection:
         if not self._file.exists():
             raise SettingError(f"{self.folder} holds no store")
-        reader = sqlite3.connect(f"{self._file.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        place = f"{self._file.absolute().as_uri()}?mode=ro"
+        reader = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
         reader.execute("pragma query_only = on")
         return reader
 
