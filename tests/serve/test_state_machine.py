@@ -15,8 +15,9 @@ from gaptron.serve import adapter, draws
 from gaptron.serve.replay import replay
 from tests.serve.served import SMALL, Served
 
-EVENTS = st.sampled_from([f"event-{number}" for number in range(12)])
+WHICH = st.integers(0, 99)  # of the decisions there are
 ROWS = st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.5, 1.0]), min_size=3, max_size=3)
+OUTCOMES = st.sampled_from([{"correct": True}, {"correct": False}, {"label": "b"}, {"void": True}])
 WAIT = 60.0
 
 
@@ -54,18 +55,17 @@ class Requests(RuleBasedStateMachine):
 
     # --- deciding ---------------------------------------------------------------------------------------------------
 
-    @rule(event=EVENTS, x=ROWS, played=st.sampled_from(["a", "b"]), chance=st.sampled_from([0.25, 1.0]))
-    def decide(self, event: str, x: list[float], played: str, chance: float) -> None:
+    def _request(self, x: list[float], played: str, chance: float) -> dict[str, Any]:
         more = {"played": {"label": played, "probability": chance}} if self.mode == "apprentice" else {}
-        request = {"x": x, **more}
+        return {"x": x, **more}
+
+    def _event(self, which: int) -> str:
+        return list(self.decided)[which % len(self.decided)]
+
+    @rule(x=ROWS, played=st.sampled_from(["a", "b"]), chance=st.sampled_from([0.25, 1.0]))
+    def decide(self, x: list[float], played: str, chance: float) -> None:
+        event, request = f"event-{len(self.decided)}", self._request(x, played, chance)
         response = self.served.decide(event, model="m", **request)
-        known = self.decided.get(event)
-        if known is not None and known["request"] != request:
-            assert response.status_code == 422 and response.json()["type"] == "/problems/other-request"
-            return
-        if known is not None:
-            assert response.status_code == 200 and response.json() == known["answer"]
-            return
         assert response.status_code == 201, response.text
         answer = response.json()
         self._time()
@@ -81,23 +81,37 @@ class Requests(RuleBasedStateMachine):
         if self.waits:
             self.open.append(event)
 
-    @rule(event=EVENTS, exclude=st.sampled_from([["a"], ["a", "b", "c"], ["nobody"]]))
-    def exclude(self, event: str, exclude: list[str]) -> None:
+    @precondition(lambda self: self.decided)
+    @rule(which=WHICH, x=st.none() | ROWS)
+    def ask_again(self, which: int, x: list[float] | None) -> None:
+        event = self._event(which)
+        known = self.decided[event]
+        request = known["request"] | ({} if x is None else {"x": x})
+        response = self.served.decide(event, model="m", **request)
+        if request == known["request"]:
+            assert response.status_code == 200 and response.json() == known["answer"]
+        else:
+            assert response.status_code == 422 and response.json()["type"] == "/problems/other-request"
+
+    @rule(exclude=st.sampled_from([["a"], ["a", "b", "c"], ["nobody"]]))
+    def exclude(self, exclude: list[str]) -> None:
         if adapter.CAN_EXCLUDE and exclude == ["a"]:
             return
-        response = self.served.decide(event, [0.5, 0.5, 0.5], model="m", exclude=exclude)
+        response = self.served.decide(None, [0.5, 0.5, 0.5], model="m", exclude=exclude)
         assert response.status_code == 422
 
     # --- answering --------------------------------------------------------------------------------------------------
 
-    @rule(
-        event=EVENTS, outcome=st.sampled_from([{"correct": True}, {"correct": False}, {"label": "b"}, {"void": True}])
-    )
-    def answer(self, event: str, outcome: dict[str, Any]) -> None:
+    @rule(outcome=OUTCOMES)
+    def answer_nobody(self, outcome: dict[str, Any]) -> None:
+        assert self.served.answer("nobody", model="m", **outcome).status_code == 404
+
+    @precondition(lambda self: self.decided)
+    @rule(which=WHICH, outcome=OUTCOMES)
+    def answer(self, which: int, outcome: dict[str, Any]) -> None:
+        event = self._event(which)
         response = self.served.answer(event, model="m", **outcome)
-        if event not in self.decided:
-            assert response.status_code == 404
-        elif event not in self.answered:
+        if event not in self.answered:
             self._time()
             self.answered[event] = outcome
             late = self.waits and event not in self.open
@@ -118,7 +132,7 @@ class Requests(RuleBasedStateMachine):
         self.shadow.learn_logged(decision["request"]["x"], label, chance, correct=right)
         self.learned += 1
 
-    # --- as time goes by, and restarts --------------------------------------------------------------------------------
+    # --- as time goes by, and restarts ------------------------------------------------------------------------------
 
     @rule(seconds=st.sampled_from([-100.0, 0.0, 1.0, 30.0, 61.0]))
     def pass_time(self, seconds: float) -> None:
@@ -151,7 +165,7 @@ class Requests(RuleBasedStateMachine):
         self._time()
         assert self.served.call("PATCH", "/v1/models/m", {"mode": self.mode}).json()["mode"] == self.mode
 
-    # --- what always holds ----------------------------------------------------------------------------------------------
+    # --- what always holds ------------------------------------------------------------------------------------------
 
     @invariant()
     def every_weight_is_equal(self) -> None:
@@ -177,4 +191,4 @@ class Requests(RuleBasedStateMachine):
 
 
 TestRequests = Requests.TestCase
-TestRequests.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestRequests.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
