@@ -54,7 +54,12 @@ class Cluster:
 
     def start(self) -> None:
         options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=50"
-        self._call("pg_ctl", "-D", self.folder / "data", "-o", options, "-l", self.folder / "log", "-w", "start")
+        start = ("pg_ctl", "-D", self.folder / "data", "-o", options, "-l", self.folder / "log", "-w", "start")
+        for _ in range(60):  # after a kill its children may live on for a moment, and it waits for them
+            if self._call(*start, check=False):
+                return
+            time.sleep(0.5)
+        raise AssertionError((self.folder / "log").read_text())
 
     def kill(self) -> None:
         """kill -9 of the postmaster; its children end by themselves when they notice."""
@@ -67,11 +72,12 @@ class Cluster:
         self._call("pg_ctl", "-D", self.folder / "data", "-m", "immediate", "stop", check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _call(self, name: str, *arguments: Any, check: bool = True) -> None:
+    def _call(self, name: str, *arguments: Any, check: bool = True) -> bool:
         # Not to a pipe: the server would keep it open.
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         user = {"user": self._user} if self._user else {}
-        subprocess.run([str(self._bin / name), *map(str, arguments)], check=check, cwd=self.folder, **quiet, **user)
+        command = [str(self._bin / name), *map(str, arguments)]
+        return subprocess.run(command, check=check, cwd=self.folder, **quiet, **user).returncode == 0
 
 
 def _alive(pid: int) -> bool:

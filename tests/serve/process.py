@@ -1,7 +1,6 @@
 """The service as a process of its own, and callers that keep a list of what it acknowledged."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -138,7 +137,5 @@ class Callers:
 
 
 def make_triage(url: str) -> None:
-    response = httpx.post(
-        f"{url}/v1/models", content=json.dumps(TRIAGE), headers={"Content-Type": "application/json"}, timeout=PATIENCE
-    )
+    response = httpx.post(f"{url}/v1/models", json=TRIAGE, timeout=PATIENCE)
     assert response.status_code == 201, response.text
