@@ -7,7 +7,6 @@ full, `answer` waits or raises.
 
 import asyncio
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, Self
 import httpx
 
 from gaptron.errors import GaptronError, InputError
+from gaptron.event_id import new_event_id
 
 TRIES, PAUSE = 3, 0.05  # how often a request is sent; seconds before the second time, doubled each time
 AGAIN = (429, 502, 503, 504)
@@ -292,11 +292,6 @@ class AsyncClient(_Words):
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def new_event_id() -> str:
-    """A time and 80 random bits: sorts by time, and nobody has it yet."""
-    return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(10)}"
 
 
 def _check_full(when_full: str) -> None:

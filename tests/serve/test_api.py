@@ -503,6 +503,7 @@ def test_the_report_adds_up(served: Served) -> None:
     assert {one["label"] for one in made["always"]} == set(TRIAGE["labels"])
     for one in made["always"]:
         assert 0.0 <= one["low"] <= one["high"] <= 1.0
+    assert made["speed"]["waiting"] == 0 and 1 <= made["speed"]["batch"] and made["speed"]["p50_ms"] > 0
     assert "No certificate" in made["certificate"] and sum(one["answers"] for one in made["delays"]) == 120
 
 

@@ -77,7 +77,7 @@ def test_a_full_disk_ends_the_process_and_nothing_told_is_missing(tmp_path: Path
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
 
     with running(place, tmp_path, preexec_fn=limit) as server:
         server.wait_ready()

@@ -39,6 +39,7 @@ class Committer:
         self._closing = False
         self.committed = 0  # seq of the last row on disk
         self.commits = 0
+        self.rows = 0  # written since the start
         self.seconds = 0.0  # spent in commits
         self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
         self._thread.start()
@@ -111,6 +112,7 @@ class Committer:
                 return
             self.seconds += time.perf_counter() - started
             self.commits += 1
+            self.rows += len(batch.rows)
             if self._closing:
                 self._wake.set()
             self._tell(batch)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from gaptron.errors import InputError, SettingError
+from gaptron.event_id import new_event_id
 from gaptron.serve import adapter, entries, snapshots
 from gaptron.serve.committer import Committer
 from gaptron.serve.entries import Answered, Body, Changed, Created, Decided, Entry, Ticked
@@ -158,7 +159,7 @@ class Desk:
     def _decide(self, model: Model, request: DecisionRequest) -> tuple[Known, bool]:
         name, event, request = model.name, request.event_id, _without_event(request)
         if event is None:
-            event = _new_event()
+            event = new_event_id()
         _check_event(event)
         known = self._recent.get((name, event))
         if known is not None:
@@ -352,11 +353,6 @@ def as_time(at: int) -> str:
 def _check_event(event: str) -> None:
     if not is_event(event):
         raise invalid("an event_id is 1 to 128 letters, digits and . _ : - and begins with a letter or digit")
-
-
-def _new_event() -> str:
-    """A time and 80 random bits: sorts by time, and nobody has it yet."""
-    return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(10)}"
 
 
 def _without_event(request: DecisionRequest) -> DecisionRequest:

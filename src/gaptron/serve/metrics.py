@@ -1,6 +1,8 @@
 """Numbers for Prometheus. Those of the models are read when they are asked for."""
 
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -27,6 +29,31 @@ class Metrics:
             registry=self._registry,
         )
         self._registry.register(_OfDesk(desk))
+
+    def speed(self, desk: Desk) -> dict[str, Any]:
+        """How quick the service is, since its start."""
+        committer = desk.committer
+        return {
+            "seconds": time.monotonic(),
+            "entries": committer.committed,
+            "commits": committer.commits,
+            "commit_ms": 1000.0 * committer.seconds / committer.commits if committer.commits else None,
+            "batch": committer.rows / committer.commits if committer.commits else None,
+            "waiting": committer.waiting,
+            "p50_ms": self._at_most_ms(0.5),
+            "p99_ms": self._at_most_ms(0.99),
+        }
+
+    def _at_most_ms(self, share: float) -> float | None:
+        """The end of the column below which this share of decisions and answers took."""
+        below: dict[float, float] = {}
+        for sample in next(iter(self.requests.collect())).samples:
+            if sample.name.endswith("_bucket") and sample.labels["route"].endswith(("/decisions", "/outcome")):
+                end = float(sample.labels["le"])
+                below[end] = below.get(end, 0.0) + sample.value
+        total = max(below.values(), default=0.0)
+        ends = [end for end, count in sorted(below.items()) if count >= share * total]
+        return 1000.0 * ends[0] if total and ends[0] < float("inf") else None
 
     def text(self) -> bytes:
         """As Prometheus reads it."""

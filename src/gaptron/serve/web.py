@@ -226,7 +226,7 @@ class Handlers:
             facts = Facts(self._desk, model)
             made = await asyncio.to_thread(report, facts)
             self._reports[name] = time.monotonic(), facts.seq, made
-        return made
+        return {**made, "speed": self._service.metrics.speed(self._desk)}
 
     async def events(self, request: Request, _: None) -> Response:
         """The report, again and again."""
