@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ def test_an_empty_service_says_what_to_do(server: Process, browser: Any) -> None
 def test_a_model_is_shown_as_it_is(server: Process, browser: Any, width: int, scheme: str) -> None:
     if httpx.get(f"{server.url}/v1/models").json() == {"models": []}:
         make_triage(server.url)
-        Callers().work(server.url, 3.0)
+        work = threading.Thread(target=Callers().work, args=(server.url, 3.0))  # playwright has this thread's loop
+        work.start()
+        work.join()
     report = httpx.get(f"{server.url}/v1/models/triage/report").json()
     page = look(browser, server.url, width, color_scheme=scheme)
     page.get_by_text(report["sentence"]).wait_for()

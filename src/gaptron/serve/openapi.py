@@ -89,7 +89,8 @@ def page() -> str:
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>gaptron: API</title>'
-        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="page.css"></head><body><main>'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="favicon.svg">'
+        '<link rel="stylesheet" href="page.css"></head><body><main>'
         "<h1>API</h1><p>The same as <a href='openapi.json'>openapi.json</a>. Errors are "
         "<code>application/problem+json</code> (RFC 9457). A key goes into <code>Authorization: Bearer</code>.</p>"
         "<div class='scroll' tabindex='0'><table><thead><tr><th>method</th><th>path</th><th></th><th>role</th>"

@@ -57,5 +57,6 @@ PATHS = (
     Path("GET", "/", "page", None, "The page.", None, {200: TEXT}, form="text/html"),
     Path("GET", "/api", "api", None, "This document for people.", None, {200: TEXT}, form="text/html"),
     Path("GET", "/page.js", "script", None, "The page's script.", None, {200: TEXT}, form="text/javascript"),
+    Path("GET", "/favicon.svg", "icon", None, "The page's icon.", None, {200: TEXT}, form="image/svg+xml"),
     Path("GET", "/page.css", "style", None, "The page's style.", None, {200: TEXT}, form="text/css"),
 )  # fmt: skip

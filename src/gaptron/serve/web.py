@@ -294,6 +294,10 @@ class Handlers:
         """Its script."""
         return Response(_file("page.js"), media_type="text/javascript")
 
+    async def icon(self, request: Request, _: None) -> Response:
+        """Its icon."""
+        return Response(_file("favicon.svg"), media_type="image/svg+xml")
+
     async def style(self, request: Request, _: None) -> Response:
         """Its style."""
         return Response(_file("page.css"), media_type="text/css")

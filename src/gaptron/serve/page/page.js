@@ -4,6 +4,7 @@
 const EVERY = 1000; // ms
 const at = (id) => document.getElementById(id);
 const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`);
+const span = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : s < 86400 ? `${s / 3600} h` : `${s / 86400} d`);
 const count = (number) => number.toLocaleString("en");
 let key = sessionStorage.getItem("key") || "";
 
@@ -97,10 +98,13 @@ function show(report) {
   drawAlways(report.always, report.recent);
   table("labels", ["label", "played", "share", "answered", "wrong"],
     report.labels.map((one) => [one.label, count(one.played), percent(one.share), percent(one.answered), percent(one.wrong)]));
-  table("counts", ["what", "how many"], Object.entries(report.counts).map(([word, number]) => [word, count(number)]));
-  table("delays", ["up to", "answers"], report.delays.map((one) => [one.upto === null ? "longer" : `${one.upto} s`, count(one.answers)]));
+  const pupil = ["agreed", "apprenticed"];
+  table("counts", ["what", "how many"], Object.entries(report.counts)
+    .filter(([word]) => report.mode === "apprentice" || !pupil.includes(word)).map(([word, number]) => [word, count(number)]));
+  table("delays", ["up to", "answers"], report.delays.map((one) => [one.upto === null ? "longer" : span(one.upto), count(one.answers)]));
   write("exploration", report.exploration === null ? "Nothing was drawn yet." :
     `${percent(report.exploration)} of the last draws' probability lies outside their most likely label.`);
+  at("heard").hidden = !Object.keys(report.heard).length;
   table("heard", ["who is heard", "weight"], Object.entries(report.heard).map(([name, weight]) => [name, weight.toFixed(3)]));
   write("certificate", report.certificate);
   const speed = report.speed;
