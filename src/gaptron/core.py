@@ -48,7 +48,13 @@ class Core:
     """An algorithm at work on one problem."""
 
     def __init__(
-        self, algorithm: str, problem: Problem, given: Mapping[str, Any], seed: int | None, observe: bool
+        self,
+        algorithm: str,
+        problem: Problem,
+        given: Mapping[str, Any],
+        seed: int | None,
+        observe: bool,
+        control: float = 0.0,
     ) -> None:
         self.algorithm = algorithm
         self.file = load(algorithm)
@@ -65,6 +71,7 @@ class Core:
         self.fresh = 0  # the decision that `round` and `scratch` still describe as it was made; 0: none
         self.count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
         self.rng = generator(seed)
+        self.control = control  # the share of decisions that is drawn uniformly
         self._shown: Any = int(problem.feedback) if problem.graph is None else problem.graph
         self._decide_once: Any = None  # the loop's verbs, compiled for these tuples' types
         self._commit_once: Any = None
@@ -160,12 +167,17 @@ class Core:
         self.fresh = 0
         u = self.rng.random()
         code = self._look_at(x, u, opinion, among)
-        self.commit()
+        if self.control:
+            p = self.round.p
+            p[:] = with_control(p, self.control, self.round.among)
+            code = int(compiled_draw()(p, int(p.argmax()), u))
+        self.commit(code)
         self.fresh = self.decided
         return code, u
 
-    def commit(self) -> None:
-        """The decision in `round` and `scratch` is taken, and counted."""
+    def commit(self, code: int) -> None:
+        """The decision in `round` and `scratch` is taken, for this label, and counted."""
+        self.round.answer[0].label = code
         self._commit_once(self.settings, self.state, self.round, self.scratch, self.count)
 
     def look_again(
@@ -179,6 +191,8 @@ class Core:
         self._look_at(x, u, opinion, among)
         if mark is not None:
             self.round.mark[0] = mark[0]
+        elif probability < 1.0:  # of another's log: whoever drew it did explore
+            self.round.mark[0].free = 0
         if self.problem.feedback is not Feedback.FULL:
             self.round.p[code] = probability
 
@@ -286,7 +300,7 @@ class Core:
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)
             loop.look(self.settings, state, X, opinions[part], among[part], rd, work, Z[part], P[part])
-        return Z, P
+        return Z, with_control(P, self.control, among if among.shape[1] else np.ones(K, bool)) if self.control else P
 
     # --- in a file ------------------------------------------------------------------------------------------
 
@@ -295,6 +309,7 @@ class Core:
         return {
             "norm": self.problem.norm,
             "given": dict(self.given),
+            "control": self.control,
             "settings": snapshot.spread(self.settings),
             "sparse": self.sparse,
             "state": snapshot.spread(self.state),
@@ -344,6 +359,18 @@ def compiled_loop() -> ModuleType:
 def observer() -> ModuleType:
     """What is kept beside a bandit learner, compiled; imported at first use like the loop."""
     return importlib.import_module("gaptron.kernels.observed")
+
+
+def compiled_draw() -> Callable[[Vector, int, float], int]:
+    """The verb that draws a label from a distribution."""
+    verb: Callable[[Vector, int, float], int] = importlib.import_module("gaptron.kernels.simplex").draw
+    return verb
+
+
+def with_control(p: Vector, share: float, among: NDArray[np.bool_]) -> Vector:
+    """Distributions over labels, a share of which is drawn uniformly over the labels available."""
+    mixed: Vector = (1.0 - share) * p + share * among / among.sum(axis=-1, keepdims=True)
+    return mixed
 
 
 def _direct(verb: Any, *arguments: Any) -> Any:

@@ -83,6 +83,8 @@ class Learner:
         horizon: T, the number of rounds, where the algorithm needs it.
         seed: for the learner's draws; None takes a fresh one from the system.
         observe: bandit feedback: keep beside it what its answers prove of every linear rule; see `observed`.
+        control: a share of decisions drawn uniformly, such as 0.02, so that other learners can be judged by the log;
+            every probability counts it. It ends `bound` and `certificate`.
         settings: the algorithm's own settings, in place of the theorem's.
     """
 
@@ -101,6 +103,7 @@ class Learner:
         horizon: int | None = None,
         seed: int | None = None,
         observe: bool = True,
+        control: float = 0.0,
         **settings: Any,
     ) -> None:
         file = load(algorithm)
@@ -132,7 +135,11 @@ class Learner:
                 if isinstance(value, str):
                     raise SettingError(f"{name}={value!r} must be a number")
                 number(name, value)
-        self._core = Core(algorithm, problem, settings, seed, flag("observe", observe))
+        if not 0.0 <= number("control", control) < 1.0:
+            raise SettingError(f"control={control!r} must be a share of at least 0 and below 1, such as 0.02")
+        if control and file.CARD.own_coin:
+            raise SettingError(f"{algorithm} learns from how it drew its label: it has no room for control={control!r}")
+        self._core = Core(algorithm, problem, settings, seed, flag("observe", observe), float(control))
         self._names = by_name
         self._open = Pending()
         self._grew: int | None = None  # the round after which labels were added
@@ -319,7 +326,7 @@ class Learner:
             row = self._begin(given)
             self._taught = True
             core.look_again(row, code, chance, core.rng.random(), opinion, allowed)
-            core.commit()
+            core.commit(code)
             core.learn(row, code, shown, worth, chance, np.zeros(1, dtype=np.bool_))
 
     def _begin(self, given: Any) -> Row:
@@ -402,6 +409,8 @@ class Learner:
         `interrupted` has their trace, and playing on from there is as if nothing had happened.
         """
         self._interrupted = None
+        if self._core.control:
+            raise SettingError(f"with control={self._core.control:g} decide and learn one by one: play draws no share")
         rows, width, longest, outlier = self._checked_rows(X, learn=True)
         T = n_rows(rows)
         worth = self._worth(getattr(X, "worth", None) if reward is None else reward, T)
@@ -598,6 +607,7 @@ class Learner:
             radius=tree["radius"],
             horizon=tree["horizon"],
             observe=tree["observe"],
+            control=core.get("control", 0.0),
             **core["given"],
         )
         self._core.restore(core)
@@ -696,6 +706,8 @@ class Learner:
             )
         if self._taught:
             raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
+        if self._core.control:
+            raise NoBoundError(f"control={self._core.control:g} of its decisions are not the theorem's own draws")
         allowed, file = getattr(self.settings, "delay", 0), self._core.file
         if self._late > allowed and not (isinstance(file, HasLateProof) and file.late_proof(self.settings)):
             raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")

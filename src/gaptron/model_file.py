@@ -34,6 +34,19 @@ Arrays = dict[str, NDArray[Any]]
 
 def write(path: str | os.PathLike[str], content: Any) -> None:
     """Put the tree in a file, in place of what was there. A kill at any moment leaves the old file or the new one."""
+    try:
+        atomic_file.replace(path, [packed(content, path)])
+    except OSError as error:
+        raise ModelFileError(path, f"cannot be written ({error.strerror or error})") from None
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """The tree in a file. Its arrays may be written to."""
+    return unpacked(_bytes_of(path), path)
+
+
+def packed(content: Any, path: str | os.PathLike[str]) -> bytes:
+    """The tree as the bytes of a file. `path` is what errors call it."""
     import safetensors.numpy  # noqa: PLC0415
 
     arrays: Arrays = {}
@@ -43,26 +56,15 @@ def write(path: str | os.PathLike[str], content: Any) -> None:
         metadata = {"gaptron": str(FORMAT), "tree": text, "sha256": _checksum(text, arrays)}
     except (RecursionError, ValueError) as error:  # half a character, a number of thousands of digits
         raise ModelFileError(path, f"cannot be put into words ({error})") from None
-    try:
-        atomic_file.replace(path, [safetensors.numpy.save(arrays, metadata)])
-    except OSError as error:
-        raise ModelFileError(path, f"cannot be written ({error.strerror or error})") from None
+    return safetensors.numpy.save(arrays, metadata)
 
 
-def read(path: str | os.PathLike[str]) -> Any:
-    """The tree in a file. Its arrays may be written to."""
+def unpacked(data: bytes, path: str | os.PathLike[str]) -> Any:
+    """The tree in the bytes of a file. Its arrays may be written to. `path` is what errors call it."""
     import safetensors  # noqa: PLC0415
     import safetensors.numpy  # noqa: PLC0415
 
-    data = _bytes_of(path)
-    try:
-        (length,) = LENGTH.unpack_from(data)
-        if length > len(data) - LENGTH.size:
-            raise ValueError("the header is longer than the file")
-        metadata = json.loads(data[LENGTH.size : LENGTH.size + length])["__metadata__"]
-        version, text, checksum = metadata["gaptron"], metadata["tree"], metadata["sha256"]
-    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error):
-        raise ModelFileError(path, "this is not a model file of gaptron, or only the beginning of one") from None
+    version, text, checksum = _metadata(data, path)
     if version != str(FORMAT):
         raise ModelFileError(path, f"its format is {version!r}, and this gaptron reads {FORMAT}: use a newer one")
     try:
@@ -76,6 +78,23 @@ def read(path: str | os.PathLike[str]) -> Any:
         raise
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ModelFileError(path, f"its header makes no sense ({error})") from None
+
+
+def checksum(data: bytes, path: str | os.PathLike[str]) -> str:
+    """What the bytes say of their content: equal for equal trees, though their bytes may be in another order."""
+    return _metadata(data, path)[2]
+
+
+def _metadata(data: bytes, path: str | os.PathLike[str]) -> tuple[str, str, str]:
+    """Format, tree and checksum."""
+    try:
+        (length,) = LENGTH.unpack_from(data)
+        if length > len(data) - LENGTH.size:
+            raise ValueError("the header is longer than the file")
+        metadata = json.loads(data[LENGTH.size : LENGTH.size + length])["__metadata__"]
+        return metadata["gaptron"], metadata["tree"], metadata["sha256"]
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error):
+        raise ModelFileError(path, "this is not a model file of gaptron, or only the beginning of one") from None
 
 
 # --- trees ------------------------------------------------------------------------------------------------

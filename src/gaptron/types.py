@@ -84,8 +84,8 @@ class Round(NamedTuple):
     # (or UNKNOWN), whether the round was free, and whether another label than the caller's might be played. Written by
     # `decide`, where the algorithm uses them.
     mark: Any
-    # Written before `learn`. reward: what the label played was worth, 1 right, 0 wrong; chance: the probability that
-    # the draw gave the true label or, where that is not shown, the label played.
+    # label: the one played, written before `commit`. Written before `learn`: reward, what it was worth, 1 right, 0
+    # wrong; chance, the probability that the draw gave the true label or, where that is not shown, the label played.
     answer: Any
 
 
@@ -117,7 +117,7 @@ def new_round(n_classes: int, notes: int, *, advice: bool = False) -> Round:
         np.zeros(K if advice else 0),
         np.ones(K, dtype=np.bool_),
         named(last=UNKNOWN, free=0, apart=0),
-        named(reward=0.0, chance=0.0),
+        named(label=0, reward=0.0, chance=0.0),
     )
 
 

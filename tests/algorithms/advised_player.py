@@ -71,8 +71,8 @@ class Player:
 
     def commit(self, label=None):
         """Take the decision, as if it had drawn `label`."""
-        if label is not None and self.bandit:
-            self.now.label = label
+        if label is not None:
+            self.rd.answer[0].label = label
         play.commit_once(self.settings, self.state, self.rd, self.work, COUNT)
 
     def decide(self, x, advice=None, among=None, u=0.5, label=None):

@@ -12,11 +12,14 @@ from gaptron.cli.abstain import abstain
 from gaptron.cli.algorithms import algorithms
 from gaptron.cli.compare import compare
 from gaptron.cli.evaluate import evaluate
+from gaptron.cli.keys import keys
 from gaptron.cli.options import in_options
 from gaptron.cli.paper import paper
 from gaptron.cli.play import play
 from gaptron.cli.predict import predict
+from gaptron.cli.replay import replay
 from gaptron.cli.results import results
+from gaptron.cli.serve import serve
 from gaptron.errors import GaptronError
 from gaptron.version import __version__
 
@@ -60,6 +63,9 @@ app.command()(compare)
 app.command()(results)
 app.command()(algorithms)
 app.command()(paper)
+app.command()(serve)
+app.command()(replay)
+app.command()(keys)
 
 
 def _version(wanted: bool) -> None:

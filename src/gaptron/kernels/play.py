@@ -126,6 +126,7 @@ def play(
         for k in range(among.shape[1]):
             rd.among[k] = among[t, k]
         label = decide(s, state, x, rd, work, u[t])
+        rd.answer[0].label = label
         commit(s, state, rd, work)
         out.label[t] = label
         out.top[t] = best(rd.z)

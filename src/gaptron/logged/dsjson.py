@@ -12,7 +12,7 @@ columns by namespace and name, as the reader of VW's text does.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gaptron.errors import StreamError
@@ -194,24 +194,36 @@ def _names(actions: list[Any], space: str) -> list[str] | None:
 
 def write(log: Log) -> Iterator[bytes]:
     """The lines of a log."""
-    space = LABEL if isinstance(log.classes[0], str) else NUMBER
-    actions = [{space: {str(label): 1}} for label in log.classes]
     for t in range(log.n_rounds):
-        row, code = features(log.row(t)), int(log.codes[t])
-        x = row if isinstance(row, dict) else {str(at): value for at, value in enumerate(row) if value}
-        order = [code, *(k for k in range(log.n_classes) if k != code)]
-        line: dict[str, Any] = {
-            "_label_cost": -float(log.reward[t]) or 0.0,  # not -0.0
-            "_label_probability": float(log.probability[t]),
-            "_label_Action": code + 1,
-            "_labelIndex": code,
-            "EventId": str(t + 1),
-            "a": [k + 1 for k in order],
-            "c": {SHARED: x, "_multi": actions},
-        }
-        if log.distribution is not None:
-            line["p"] = [float(log.distribution[t, k]) for k in order]
+        p = None if log.distribution is None else log.distribution[t]
+        played = int(log.codes[t]), float(log.probability[t]), float(log.reward[t])
+        line = event_line(str(t + 1), features(log.row(t)), log.classes, *played, p)
         among = labels_of(range(1, log.n_classes + 1), log.available(t))
-        if among is not None:
-            line["among"] = among
-        yield encode(line | {"VWState": {"m": "gaptron"}})
+        yield encode(line if among is None else line | {"among": among})
+
+
+def event_line(
+    event: str,
+    row: list[float] | dict[str, float],
+    classes: Sequence[Any],
+    code: int,
+    probability: float,
+    reward: float,
+    distribution: Any,
+) -> dict[str, Any]:
+    """A decision, as its line says it."""
+    space = LABEL if isinstance(classes[0], str) else NUMBER
+    x = row if isinstance(row, dict) else {str(at): value for at, value in enumerate(row) if value}
+    order = [code, *(k for k in range(len(classes)) if k != code)]
+    line: dict[str, Any] = {
+        "_label_cost": -reward or 0.0,  # not -0.0
+        "_label_probability": probability,
+        "_label_Action": code + 1,
+        "_labelIndex": code,
+        "EventId": event,
+        "a": [k + 1 for k in order],
+        "c": {SHARED: x, "_multi": [{space: {str(label): 1}} for label in classes]},
+    }
+    if distribution is not None:
+        line["p"] = [float(distribution[k]) for k in order]
+    return line | {"VWState": {"m": "gaptron"}}

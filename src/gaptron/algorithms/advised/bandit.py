@@ -145,7 +145,6 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
             named(
                 n=0,  # labels available
                 spoke=0,  # experts heard
-                label=0,  # the one drawn
                 square=0.0,  # X² with this row
                 own=0.0,  # ‖x‖²
                 step=0.0,  # ε
@@ -330,8 +329,7 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     rd.note[12] = 0.0
     for j in range(now.spoke):
         rd.note[8 + min(j, INSIDE)] = (rd.note[12] if j >= INSIDE else 0.0) + state.omega[j] / heard
-    now.label = work.labels[draw(q, now.top, u)]
-    return int(now.label)
+    return int(work.labels[draw(q, now.top, u)])
 
 
 @lean
@@ -344,7 +342,7 @@ def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: Advised
     t.norms += now.own
     t.called += now.spoke > INSIDE
     t.open += rd.mark[0].apart
-    state.asked[now.label] += 1.0
+    state.asked[rd.answer[0].label] += 1.0
     if rd.mark[0].free:
         t.waiting += 1.0
     else:

@@ -1,0 +1,98 @@
+"""The entries of the log: what each kind says, and its text.
+
+The text is JSON, in which msgspec writes every float64 so that it comes back to the bit.
+"""
+
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from gaptron.serve.words import ChangedModel, DecisionRequest, NewModel, Outcome
+
+
+class Row(NamedTuple):
+    """One line of the log. `seq` is the order of everything."""
+
+    seq: int
+    model: str
+    kind: str
+    event: str | None
+    at: int  # µs since 1970, never less than the row before
+    body: str
+
+
+class Created(Struct, omit_defaults=True):
+    """A model."""
+
+    spec: NewModel
+    key: str  # of the draws; nobody outside may know it, or ids could be chosen by their draw
+
+
+class Changed(Struct, omit_defaults=True):
+    """What is different from now on."""
+
+    change: ChangedModel
+
+
+class Decided(Struct, omit_defaults=True):
+    """A label drawn."""
+
+    request: DecisionRequest
+    version: int  # answers learned from before
+    label: str
+    probability: float
+    distribution: list[float] | None = None  # in the order of the labels; None: not ours, but the caller's
+    would: str | None = None
+    due: int | None = None  # µs; an answer after this is late
+    waits: bool = False  # it is learned from when it is due, as wrong if there is no answer
+
+    def is_over(self, at: int) -> bool:
+        """Is an answer at this time late? Of those that are learned from when they are due, once they were."""
+        return self.waits or (self.due is not None and at > self.due)
+
+
+class Answered(Struct, omit_defaults=True):
+    """What was said of a decision."""
+
+    outcome: Outcome
+
+
+class Ticked(Struct, omit_defaults=True):
+    """Learn from all that were due until then, in the order (due, seq)."""
+
+    upto: int  # µs
+
+
+Body = Created | Changed | Decided | Answered | Ticked
+KINDS: dict[str, type[Struct]] = {
+    "model": Created,
+    "change": Changed,
+    "decision": Decided,
+    "outcome": Answered,
+    "tick": Ticked,
+}
+_WORDS = {kind: word for word, kind in KINDS.items()}
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {word: msgspec.json.Decoder(kind) for word, kind in KINDS.items()}
+_ENCODER = msgspec.json.Encoder()
+
+
+class Entry(NamedTuple):
+    """A row whose text was read."""
+
+    seq: int
+    model: str
+    event: str | None
+    at: int
+    body: Any
+
+    def row(self) -> Row:
+        """As the store keeps it."""
+        body = self.body
+        text = _ENCODER.encode(body).decode()
+        return Row(self.seq, self.model, _WORDS[type(body)], self.event, self.at, text)
+
+
+def read(row: Row) -> Entry:
+    """The entry in a row."""
+    return Entry(row.seq, row.model, row.event, row.at, _DECODERS[row.kind].decode(row.body))

@@ -1,0 +1,71 @@
+"""The models of a store: folded from their snapshots at a start, or from nothing to prove that the log is the truth."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gaptron.serve import entries, snapshots
+from gaptron.serve.entries import Created, Entry
+from gaptron.serve.fold import DifferenceError, Model
+from gaptron.serve.store import Store
+
+
+def folded(
+    store: Store,
+    *,
+    check: bool = True,
+    from_nothing: bool = False,
+    seen: Callable[[Entry, Model], None] = lambda entry, model: None,
+) -> dict[str, Model]:
+    """The models as the log makes them. `check`: every decision is made again and compared, to the bit.
+
+    Models begin with their newest snapshot, unless `from_nothing`. `seen` is told each entry and its model behind it.
+    """
+    newest = {} if from_nothing else dict(store.snapshots())
+    models = {name: snapshots.unpacked(store.snapshot(name, seq)) for name, seq in newest.items()}
+    after = min([*newest.values(), *(seq - 1 for name, seq in store.models() if name not in newest)], default=0)
+    for row, decision in store.read(after):
+        if row.seq <= newest.get(row.model, 0):
+            continue
+        entry = entries.read(row)
+        if isinstance(entry.body, Created):
+            models[entry.model] = Model(entry.body)
+            models[entry.model].seq = entry.seq
+        else:
+            models[entry.model].apply(entry, None if decision is None else entries.read(decision), check=check)
+        seen(entry, models[entry.model])
+    return models
+
+
+class Replayed(NamedTuple):
+    """What a replay compared."""
+
+    entries: int
+    decisions: int
+    snapshots: int
+    models: dict[str, Model]
+
+
+def replay(store: Store, progress: Callable[[int], None] = lambda entries: None) -> Replayed:
+    """Fold from nothing; compare every decision, and all of every model with each snapshot. Or DifferenceError."""
+    waiting = dict.fromkeys(store.snapshots())
+    total, decisions, compared = 0, 0, 0
+
+    def seen(entry: Entry, model: Model) -> None:
+        nonlocal total, decisions, compared
+        total += 1
+        decisions += isinstance(entry.body, entries.Decided)
+        if (entry.model, entry.seq) in waiting:
+            del waiting[entry.model, entry.seq]
+            kept = store.snapshot(entry.model, entry.seq)
+            snapshots.unpacked(kept)  # or it is damaged, and says so
+            if snapshots.checksum(kept) != snapshots.checksum(snapshots.packed(model)):
+                raise DifferenceError(f"the snapshot of {entry.model} at entry {entry.seq} is not what the log makes")
+            compared += 1
+        if total % 1000 == 0:
+            progress(1000)
+
+    models = folded(store, from_nothing=True, seen=seen)
+    if waiting:
+        name, seq = next(iter(waiting))
+        raise DifferenceError(f"there is a snapshot of {name} at entry {seq}, which the log does not have")
+    return Replayed(total, decisions, compared, models)

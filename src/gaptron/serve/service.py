@@ -1,0 +1,98 @@
+"""The service's life: lead, fold, compile, serve, tick, and leave a snapshot behind."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gaptron.errors import GaptronError
+from gaptron.serve import adapter
+from gaptron.serve.committer import Committer
+from gaptron.serve.desk import TICK, Desk, clock
+from gaptron.serve.keys import Gate
+from gaptron.serve.metrics import Metrics
+from gaptron.serve.problems import not_now
+from gaptron.serve.replay import folded
+from gaptron.serve.store import Store
+
+STANDBY = 1.0  # seconds between attempts to lead
+
+
+def end_process(problem: BaseException) -> None:
+    """Say why and end at once: nothing in memory may be answered from any more."""
+    kind = "" if isinstance(problem, GaptronError) else f"{type(problem).__name__}: "
+    print(f"gaptron: the service ends: {kind}{problem}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+@dataclass
+class Options:
+    """How a service is run."""
+
+    trust_log: bool = False  # do not compare the decisions of the log with those the fold makes
+    rate: float | None = None  # requests a second that a key may make
+    now: Callable[[], int] = clock
+    failed: Callable[[BaseException], None] = end_process
+
+
+class Service:
+    """One store, its desk once it leads, its gate and its numbers."""
+
+    def __init__(self, store: Store, options: Options) -> None:
+        self.store, self.options = store, options
+        self.state = "starting"
+        self.gate: Gate | None = None
+        self._desk: Desk | None = None
+        self._committer: Committer | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.metrics = Metrics(lambda: self._desk)
+
+    @property
+    def desk(self) -> Desk:
+        """Where requests go; refused while there is none."""
+        if self._desk is None:
+            raise not_now(f"the service is not ready: {self.state}")
+        return self._desk
+
+    def start(self) -> None:
+        """Begin; `state` says how far it is."""
+        self._tasks.append(asyncio.create_task(self._run()))
+
+    async def open(self) -> None:
+        """Lead the store, fold its log, compile."""
+        while not await asyncio.to_thread(self.store.lead):
+            self.state = "standby: another process leads"
+            await asyncio.sleep(STANDBY)
+        self.gate = Gate(self.store, self.options.rate)
+        self.state = "folding the log"
+        models = await asyncio.to_thread(folded, self.store, check=not self.options.trust_log)
+        self.state = "compiling"
+        for model in models.values():
+            await asyncio.to_thread(adapter.try_out, model.spec)
+        self._committer = Committer(self.store, self.options.failed)
+        self._desk = Desk(self.store, self._committer, models, now=self.options.now)
+        self.state = "ready"
+
+    async def _run(self) -> None:
+        try:
+            await self.open()
+            while True:
+                await asyncio.sleep(TICK)
+                await self.desk.tick()
+                await self.desk.committer.call(self.store.beat)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as problem:
+            self.options.failed(problem)
+
+    async def close(self) -> None:
+        """Write what is left and a snapshot, and let go of the store."""
+        for task in self._tasks:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        if self._desk is not None and self._committer is not None:
+            self._desk.keep_changed()
+            await self._committer.close()
+        self._desk, self.state = None, "closed"
+        await asyncio.to_thread(self.store.close)

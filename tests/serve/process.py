@@ -1,0 +1,141 @@
+"""The service as a process of its own, and callers that keep a list of what it acknowledged."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gaptron.serve import entries
+from gaptron.serve.replay import replay
+from gaptron.serve.store import open_store
+from tests.serve.postgres import free_port
+from tests.serve.served import TRIAGE
+
+PATIENCE = 120.0  # seconds that a start may take on a busy machine
+
+
+class Process:
+    """`gaptron serve` on a store."""
+
+    def __init__(self, place: str, folder: Path, *options: str, **more: Any) -> None:
+        self.place, self.port = place, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.messages = folder / f"messages-{self.port}"
+        command = [sys.executable, "-m", "gaptron", "serve", "--store", place, "--port", str(self.port), *options]
+        with open(self.messages, "wb") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, **more)
+
+    def wait_ready(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while self.status() != 200:
+            assert self.process.poll() is None, self.messages.read_text()
+            assert time.monotonic() < end, "it did not become ready"
+            time.sleep(0.05)
+
+    def status(self) -> int | None:
+        try:
+            return httpx.get(f"{self.url}/readyz", timeout=2.0).status_code
+        except httpx.HTTPError:
+            return None
+
+    def signal(self, number: int) -> None:
+        os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        assert self.process.wait(30) in (0, -signal.SIGTERM), self.messages.read_text()
+
+    def ended(self) -> int:
+        return self.process.wait(60)
+
+
+@contextmanager
+def running(place: str, folder: Path, *options: str, **more: Any) -> Iterator[Process]:
+    process = Process(place, folder, *options, **more)
+    try:
+        yield process
+    finally:
+        if process.process.poll() is None:
+            process.signal(signal.SIGCONT)
+            process.kill()
+
+
+class Callers:
+    """Ask and answer, remember what was acknowledged, and ask again with the same id after a failure."""
+
+    def __init__(self) -> None:
+        self.decided: dict[str, Any] = {}
+        self.answered: dict[str, bool] = {}
+        self.tried: dict[str, list[float]] = {}
+        self._count = 0
+
+    def work(self, url: str, seconds: float, callers: int = 8) -> None:
+        asyncio.run(self._work(url, seconds, callers))
+
+    async def _work(self, url: str, seconds: float, callers: int) -> None:
+        end = time.monotonic() + seconds
+        async with httpx.AsyncClient(base_url=url, timeout=10.0) as client:
+            again = [event for event in self.tried if event not in self.answered]
+            await asyncio.gather(*(self._call(client, end, again) for _ in range(callers)))
+
+    async def _call(self, client: httpx.AsyncClient, end: float, again: list[str]) -> None:
+        while time.monotonic() < end:
+            if again:
+                event = again.pop()
+            else:
+                self._count += 1
+                event = f"event-{self._count}"
+                self.tried[event] = [(self._count % 7) / 7.0, (self._count % 11) / 11.0]
+            try:
+                await self._round(client, event)
+            except httpx.HTTPError:
+                return
+
+    async def _round(self, client: httpx.AsyncClient, event: str) -> None:
+        path = "/v1/models/triage/decisions"
+        response = await client.post(path, json={"event_id": event, "x": self.tried[event]})
+        if response.status_code == 503:
+            return
+        assert response.status_code in (200, 201), response.text
+        body = response.json()
+        assert self.decided.setdefault(event, body) == body, "a retry got another answer"
+        right = body["label"] == "chat"
+        response = await client.put(f"{path}/{event}/outcome", json={"correct": right})
+        if response.status_code == 503:
+            return
+        assert response.status_code == 200, response.text
+        self.answered[event] = right
+
+    def check(self, place: str) -> int:
+        """All that was acknowledged is in the log as it was said, and the log folds to itself. How many entries."""
+        store = open_store(place)
+        try:
+            rows = [row for row, _ in store.read()]
+            assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+            logged = {(row.kind, row.event): entries.read(row).body for row in rows}
+            for event, body in self.decided.items():
+                decided = logged["decision", event]
+                assert (decided.label, decided.probability) == (body["label"], body["probability"])
+            for event, right in self.answered.items():
+                assert logged["outcome", event].outcome.correct is right
+            assert replay(store).entries == len(rows)
+            return len(rows)
+        finally:
+            store.close()
+
+
+def make_triage(url: str) -> None:
+    response = httpx.post(f"{url}/v1/models", json=TRIAGE, timeout=PATIENCE)
+    assert response.status_code == 201, response.text

@@ -1,0 +1,175 @@
+"""Bodies and requests that nobody should send: each gets an answer that says so, none gets a 500."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from gaptron.serve import openapi
+from gaptron.serve.keys import new_key
+from gaptron.serve.words import LARGEST_BODY
+from tests.serve.process import running
+from tests.serve.served import Served
+
+DECISIONS = "/v1/models/triage/decisions"
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"null", 422),
+        (b"[]", 422),
+        (b'{"x":[NaN,1]}', 400),
+        (b'{"x":[Infinity,1]}', 400),
+        (b'{"x":[1e400,1]}', 422),
+        (b'{"x":[0.1,0.2],"event_id":"\xff"}', 400),
+        (b'{"x":[0.1,0.2],"event_id":"\\ud800"}', 400),
+        (b'{"x":' + b"[" * 100_000, 422),
+        (b"[" * 500_000, 422),
+        (b'{"features":' + b'{"a":' * 100_000, 422),
+        (b'{"x":[' + b"1," * 20_000 + b"1]}", 422),
+        (b'{"x":{"indices":[99999999999],"values":[1]}}', 422),
+        (b'{"x":[0.1,0.2],"event_id":"a\\u0000"}', 422),
+        (b" " * (LARGEST_BODY + 1), 413),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_hostile_body_is_refused(served: Served, body: bytes, status: int) -> None:
+    response = served.call("POST", DECISIONS, content=body, headers=JSON)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert served.service.desk._seq == 1
+
+
+def test_of_a_doubled_key_the_last_counts(served: Served) -> None:
+    """As in nearly every reader of JSON; what counted is in the answer and in the log."""
+    response = served.call("POST", DECISIONS, content=b'{"event_id":"a","event_id":"b","x":[0.1,0.2]}', headers=JSON)
+    assert response.json()["event_id"] == "b"
+
+
+def test_a_body_of_another_kind_is_refused(served: Served) -> None:
+    """A stranger's page can make a browser send a form, but not this header, without asking first."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        response = served.call("POST", DECISIONS, content=b'{"x":[0.1,0.2]}', headers={"Content-Type": kind})
+        assert response.status_code == 415
+
+
+def test_what_is_not_there_is_a_problem_too(served: Served) -> None:
+    for method, path, status in (
+        ("GET", "/nothing", 404),
+        ("DELETE", "/v1/models", 405),
+        ("GET", "/v1/models/../../etc/passwd", 404),
+        ("GET", "/v1/models/%2e%2e%2fetc/report", 404),
+        ("GET", "/v1/models/triage/decisions/a%00b", 422),
+    ):
+        response = served.call(method, path)
+        assert response.status_code == status, path
+        assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_without_keys_another_host_is_refused(served: Served) -> None:
+    """A name that a stranger points at this machine."""
+    assert served.call("GET", "/v1/models", headers={"Host": "evil.example"}).status_code == 403
+    for host in ("localhost", "127.0.0.1:8717", "[::1]:8717"):
+        assert served.call("GET", "/v1/models", headers={"Host": host}).status_code == 200
+
+
+def test_every_answer_is_safe_for_browsers(served: Served) -> None:
+    for path in ("/", "/api", "/v1/models", "/nothing", "/metrics"):
+        headers = served.call("GET", path).headers
+        assert "default-src 'self'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff" and "access-control-allow-origin" not in headers
+
+
+def test_with_keys_each_path_needs_its_role(tmp_path: Path) -> None:
+    from gaptron.serve.routes import PATHS  # noqa: PLC0415
+    from gaptron.serve.store import open_store  # noqa: PLC0415
+
+    store, texts = open_store(str(tmp_path / "store")), {}
+    store.lead()
+    for role in ("decide", "answer", "read", "admin"):
+        key, texts[role] = new_key([role], None)
+        store.add_key(key)
+    store.close()
+    served = Served(str(tmp_path / "store"))
+    for path in PATHS:
+        where = path.path.replace("{model}", "m").replace("{event}", "e")
+        if path.handler == "events":
+            continue
+        for role, text in [*texts.items(), (None, "gap_x_y")]:
+            response = served.call(path.method, where, headers={"Authorization": f"Bearer {text}"})
+            if path.role is None:
+                assert response.status_code == 200
+            elif role is None:
+                assert response.status_code == 401
+            else:
+                assert (response.status_code == 403) == (role != path.role), (where, role, response.text)
+    assert served.call("GET", "/v1/models").headers["www-authenticate"] == "Bearer"
+    served.close()
+
+
+def test_too_many_waiting_rows_are_refused_for_a_while(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gaptron.serve.desk.MOST_WAITING_ROWS", -1)
+    response = served.decide("a")
+    assert response.status_code == 503 and response.headers["retry-after"] == "1"
+    monkeypatch.undo()
+    assert served.decide("a").status_code == 201
+
+
+def test_a_sender_that_never_ends_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gaptron.serve.web.SLOWEST_BODY", 0.05)
+
+    async def drops() -> Any:
+        yield b"{"
+        await asyncio.sleep(30)
+
+    response = served.run(served.client.post(DECISIONS, content=drops(), headers=JSON))
+    assert response.status_code == 408
+
+
+def test_the_document_describes_what_is_there() -> None:
+    document = json.loads(json.dumps(openapi.document()))
+    assert document["openapi"] == "3.1.0"
+    decide = document["paths"]["/v1/models/{model}/decisions"]["post"]
+    assert decide["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/DecisionRequest")
+    names = set(document["components"]["schemas"])
+    assert {"DecisionRequest", "DecisionAnswer", "Outcome", "Problem", "NewModel"} <= names
+    text = json.dumps(document)
+    assert set(re.findall(r'"#/components/schemas/(\w+)"', text)) <= names
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
+    """Requests made of the document: no 500, no status that the document does not have."""
+    schemathesis = pytest.importorskip("schemathesis")
+    with running(str(tmp_path / "store"), tmp_path) as server:
+        server.wait_ready()
+        spec = {"name": "m", "labels": ["a", "b"], "algorithm": "perceptron", "feedback": "full", "features": 2}
+        assert httpx.post(f"{server.url}/v1/models", json=spec, timeout=60).status_code == 201
+        schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+        for result in schema.get_all_operations():
+            operation = result.ok()
+            if operation.path.endswith("/events"):
+                continue  # it does not end
+            _ask_as_documented(operation)
+        assert server.status() == 200
+
+
+def _ask_as_documented(operation: Any) -> None:
+    documented = {int(status) for status in operation.definition.raw["responses"]} | {503}
+
+    @settings(max_examples=25, suppress_health_check=list(HealthCheck))
+    @given(case=operation.as_strategy())
+    def ask(case: Any) -> None:
+        response = case.call()
+        assert response.status_code in documented, (case.as_curl_command(), response.text)
+
+    ask()

@@ -1,0 +1,129 @@
+"""kill -9, a full disk, a frozen leader: what was acknowledged is in the log, and the log folds to itself.
+
+GAPTRON_KILLS=100 repeats the kills as often; the figures of a long run are in docs/production.md.
+"""
+
+import os
+import random
+import resource
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serve.postgres import Cluster, with_schema
+from tests.serve.process import Callers, Process, make_triage, running
+
+KILLS = int(os.environ.get("GAPTRON_KILLS", "3"))
+
+
+def after(seconds: float, do: object) -> threading.Timer:
+    timer = threading.Timer(seconds, do)  # type: ignore[arg-type]
+    timer.start()
+    return timer
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_loses_nothing(place: str, tmp_path: Path) -> None:
+    callers, chance = Callers(), random.Random(0)
+    for turn in range(KILLS):
+        with running(place, tmp_path) as server:
+            server.wait_ready()
+            if turn == 0:
+                make_triage(server.url)
+            timer = after(chance.uniform(0.05, 1.5), server.kill)
+            callers.work(server.url, 3.0)
+            timer.join()
+    assert len(callers.answered) > 10 * KILLS
+    entries = callers.check(place)
+    print(
+        f"{KILLS} kills, {entries} entries, {len(callers.decided)} decisions and {len(callers.answered)} answers told"
+    )
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    pytest.importorskip("psycopg")
+    server = Cluster()
+    yield server
+    server.stop()
+
+
+@pytest.mark.slow
+def test_a_database_that_is_killed_loses_nothing_and_ends_the_service(cluster: Cluster, tmp_path: Path) -> None:
+    place, callers, chance = with_schema(cluster.url, "killed"), Callers(), random.Random(1)
+    for turn in range(max(2, KILLS // 5)):
+        with running(place, tmp_path) as server:
+            server.wait_ready()
+            if turn == 0:
+                make_triage(server.url)
+            timer = after(chance.uniform(0.2, 1.5), cluster.kill)
+            callers.work(server.url, 4.0)
+            timer.join()
+            assert server.ended() == 1 and "the service ends" in server.messages.read_text()
+        cluster.start()
+    assert len(callers.answered) > 10
+    callers.check(place)
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_the_process_and_nothing_told_is_missing(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk: writes past it fail."""
+    place, callers = str(tmp_path / "store"), Callers()
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    with running(place, tmp_path, preexec_fn=limit) as server:
+        server.wait_ready()
+        make_triage(server.url)
+        callers.work(server.url, 60.0)
+        assert server.ended() == 1
+        assert "the service ends" in server.messages.read_text()
+    assert len(callers.answered) > 100
+    callers.check(place)
+    with running(place, tmp_path) as server:
+        server.wait_ready()
+        callers.work(server.url, 1.0)
+        server.stop()
+    callers.check(place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["killed", "frozen"])
+def test_a_standby_takes_over_and_there_are_never_two_that_write(cluster: Cluster, tmp_path: Path, way: str) -> None:
+    place, callers = with_schema(cluster.url, way), Callers()
+    with running(place, tmp_path) as first, running(place, tmp_path) as second:
+        leader, standby = _who_leads(first, second)
+        make_triage(leader.url)
+        callers.work(leader.url, 1.0)
+        assert standby.status() == 503
+        refused = httpx.get(f"{standby.url}/v1/models")
+        assert refused.status_code == 503 and "standby" in refused.json()["detail"]
+        leader.signal(signal.SIGKILL if way == "killed" else signal.SIGSTOP)
+        standby.wait_ready()
+        before = len(callers.answered)
+        callers.work(standby.url, 1.0)
+        assert len(callers.answered) > before
+        if way == "frozen":
+            leader.signal(signal.SIGCONT)
+            Callers().work(leader.url, 1.0)  # it may answer nobody
+            assert leader.ended() == 1 and "the service ends" in leader.messages.read_text()
+        callers.work(standby.url, 1.0)
+        standby.stop()
+    callers.check(place)
+
+
+def _who_leads(first: Process, second: Process) -> tuple[Process, Process]:
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        for leader, standby in ((first, second), (second, first)):
+            if leader.status() == 200 and standby.status() == 503:
+                return leader, standby
+        time.sleep(0.1)
+    raise AssertionError("nobody leads")

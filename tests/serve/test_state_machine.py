@@ -1,0 +1,194 @@
+"""Any order of requests, refusals, waits and restarts, against a model of dicts and a learner of its own."""
+
+import shutil
+import tempfile
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import gaptron
+from gaptron.kernels.simplex import draw
+from gaptron.serve import adapter, draws
+from gaptron.serve.replay import replay
+from tests.serve.served import SMALL, Served
+
+WHICH = st.integers(0, 99)  # of the decisions there are
+ROWS = st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.5, 1.0]), min_size=3, max_size=3)
+OUTCOMES = st.sampled_from([{"correct": True}, {"correct": False}, {"label": "b"}, {"void": True}])
+WAIT = 60.0
+
+
+class Requests(RuleBasedStateMachine):
+    """What the service should say is computed here from nothing but what was asked."""
+
+    @initialize(waits=st.booleans(), control=st.sampled_from([0.0, 0.2]))
+    def begin(self, waits: bool, control: float) -> None:
+        self.folder = tempfile.mkdtemp(prefix="gaptron-machine-")
+        self.served = Served(self.folder)
+        self.labels = ["a", "b", "c"]
+        spec = {"name": "m", "labels": self.labels, "control": control, **SMALL}
+        self.waits = waits
+        self.served.make(**spec, **({"wait": WAIT, "default": "wrong"} if waits else {}))
+        self.key = self.served.model("m").key
+        self.shadow = gaptron.Learner(
+            "gaptron",
+            classes=self.labels,
+            n_features=None,
+            feedback="bandit",
+            control=control,
+            seed=0,
+            **SMALL["settings"],
+        )
+        self.mode = "live"
+        self.decided: dict[str, dict[str, Any]] = {}
+        self.answered: dict[str, dict[str, Any]] = {}
+        self.open: list[str] = []  # in the order they are due
+        self.learned = 0
+        self.now = self.latest = self.served.time
+
+    def _time(self) -> int:
+        self.latest = max(self.latest, self.served.time)
+        return self.latest
+
+    # --- deciding ---------------------------------------------------------------------------------------------------
+
+    def _request(self, x: list[float], played: str, chance: float) -> dict[str, Any]:
+        more = {"played": {"label": played, "probability": chance}} if self.mode == "apprentice" else {}
+        return {"x": x, **more}
+
+    def _event(self, which: int) -> str:
+        return list(self.decided)[which % len(self.decided)]
+
+    @rule(x=ROWS, played=st.sampled_from(["a", "b"]), chance=st.sampled_from([0.25, 1.0]))
+    def decide(self, x: list[float], played: str, chance: float) -> None:
+        event, request = f"event-{len(self.decided)}", self._request(x, played, chance)
+        response = self.served.decide(event, model="m", **request)
+        assert response.status_code == 201, response.text
+        answer = response.json()
+        self._time()
+        p = self.shadow.distribution(np.array([x]))[0]
+        code = int(draw(p, int(p.argmax()), draws.number(self.key, event)))
+        if self.mode == "apprentice":
+            assert (answer["label"], answer["probability"], answer["would"]) == (played, chance, self.labels[code])
+        else:
+            assert answer["label"] == self.labels[code] and answer["probability"] == p[code]
+            assert list(answer["distribution"].values()) == p.tolist()
+        assert answer["version"] == self.learned
+        self.decided[event] = {"request": request, "answer": answer, "due": self.latest + round(1e6 * WAIT)}
+        if self.waits:
+            self.open.append(event)
+
+    @precondition(lambda self: self.decided)
+    @rule(which=WHICH, x=st.none() | ROWS)
+    def ask_again(self, which: int, x: list[float] | None) -> None:
+        event = self._event(which)
+        known = self.decided[event]
+        request = known["request"] | ({} if x is None else {"x": x})
+        response = self.served.decide(event, model="m", **request)
+        if request == known["request"]:
+            assert response.status_code == 200 and response.json() == known["answer"]
+        else:
+            assert response.status_code == 422 and response.json()["type"] == "/problems/other-request"
+
+    @rule(exclude=st.sampled_from([["a"], ["a", "b", "c"], ["nobody"]]))
+    def exclude(self, exclude: list[str]) -> None:
+        if adapter.CAN_EXCLUDE and exclude == ["a"]:
+            return
+        response = self.served.decide(None, [0.5, 0.5, 0.5], model="m", exclude=exclude)
+        assert response.status_code == 422
+
+    # --- answering --------------------------------------------------------------------------------------------------
+
+    @rule(outcome=OUTCOMES)
+    def answer_nobody(self, outcome: dict[str, Any]) -> None:
+        assert self.served.answer("nobody", model="m", **outcome).status_code == 404
+
+    @precondition(lambda self: self.decided)
+    @rule(which=WHICH, outcome=OUTCOMES)
+    def answer(self, which: int, outcome: dict[str, Any]) -> None:
+        event = self._event(which)
+        response = self.served.answer(event, model="m", **outcome)
+        if event not in self.answered:
+            self._time()
+            self.answered[event] = outcome
+            late = self.waits and event not in self.open
+            assert response.json() == {"event_id": event, "status": "late" if late else "recorded"}
+            if not self.waits:
+                self._learn(event)
+        elif self.answered[event] == outcome:
+            assert response.json()["status"] == "duplicate"
+        else:
+            assert response.status_code == 409 and response.json()["outcome"] == self.answered[event]
+
+    def _learn(self, event: str) -> None:
+        decision, outcome = self.decided[event], self.answered.get(event, {"correct": False})
+        if "void" in outcome:
+            return
+        label, chance = decision["answer"]["label"], decision["answer"]["probability"]
+        right = outcome["correct"] if "correct" in outcome else outcome["label"] == label
+        self.shadow.learn_logged(decision["request"]["x"], label, chance, correct=right)
+        self.learned += 1
+
+    # --- as time goes by, and restarts ------------------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from([-100.0, 0.0, 1.0, 30.0, 61.0]))
+    def pass_time(self, seconds: float) -> None:
+        self.served.pass_time(seconds)
+        upto = max(self.latest, self.served.time)
+        due = [event for event in self.open if self.decided[event]["due"] <= upto]
+        if due:
+            self._time()
+        for event in sorted(due, key=lambda event: (self.decided[event]["due"], self.decided[event]["answer"]["seq"])):
+            self.open.remove(event)
+            self._learn(event)
+
+    @rule(way=st.sampled_from(["stop", "crash"]))
+    def restart(self, way: str) -> None:
+        getattr(self.served, way)()
+        self.served.open()
+
+    @precondition(lambda self: len(self.labels) < 5)
+    @rule()
+    def add_label(self) -> None:
+        new = "de"[len(self.labels) - 3]
+        self.labels = [*self.labels, new]
+        self._time()
+        assert self.served.call("PATCH", "/v1/models/m", {"add_labels": [new]}).json()["labels"] == self.labels
+        self.shadow.grow(classes=self.labels)
+
+    @rule()
+    def change_mode(self) -> None:
+        self.mode = "apprentice" if self.mode == "live" else "live"
+        self._time()
+        assert self.served.call("PATCH", "/v1/models/m", {"mode": self.mode}).json()["mode"] == self.mode
+
+    # --- what always holds ------------------------------------------------------------------------------------------
+
+    @invariant()
+    def every_weight_is_equal(self) -> None:
+        model = self.served.model("m")
+        assert np.array_equal(model.adapter.learner.weights, self.shadow.weights) or not self.learned
+        assert model.version == self.learned
+        assert set(model.waiting) == set(self.open)
+
+    @invariant()
+    def every_decision_is_shown_as_it_was_made(self) -> None:
+        for event, decision in self.decided.items():
+            shown = self.served.call("GET", f"/v1/models/m/decisions/{event}").json()
+            assert shown.pop("outcome", None) == self.answered.get(event)
+            shown.pop("at")
+            assert shown == decision["answer"]
+
+    def teardown(self) -> None:
+        if not hasattr(self, "served"):
+            return
+        replay(self.served.service.store)
+        self.served.close()
+        shutil.rmtree(self.folder)
+
+
+TestRequests = Requests.TestCase
+TestRequests.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
