@@ -219,8 +219,8 @@ def certificate(settings: Settings, state: Any) -> Certificate:
     t = state.total[0]
     if isinstance(settings, AdvisedFull):
         return Certificate(max(float(t.gap), 0.0), float(t.step), math.sqrt(t.square), 1.0, False, 1 / full.PULL)
-    certified = 1.0 / (2.0 * t.last_step) if t.certified else 0.0
-    whole = certified + 1.0 / (2.0 * t.side_step)
+    certified = 1.0 / (2.0 * float(t.last_step)) if t.certified else 0.0
+    whole = certified + 1.0 / (2.0 * float(t.side_step))
     apart = certified / whole / bandit.PULL
     free = float(t.missed + t.waiting - t.psi)
     return Certificate(float(t.level), 1.0 / (2.0 * whole), math.sqrt(t.square), 1.0, True, apart, free)
