@@ -56,7 +56,7 @@ def check_words(tree: Any, words: Any, name: str) -> None:
 def _number(value: Any, first: int | float, name: str) -> Any:
     """A number of a tree where a fresh state has `first`: a count, or finite unless it may be that from the start."""
     if isinstance(first, int):
-        if type(value) is not int or not 0 <= value <= MOST:
+        if type(value) is not int or not (0 <= value <= MOST or value == first):  # first may be UNKNOWN
             raise ValueError(f"{name}={value!r} is not a count")
     elif type(value) is not float or not (math.isfinite(value) or value == first):
         raise ValueError(f"{name}={value!r} is not a finite number")
