@@ -515,6 +515,8 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         kernel.decide_once(learner.settings, state, decisions[i]._x, rd, work, decisions[i]._u)
         if case.partial:
             rd.p[code] = chances[i][code]
+        rd.answer[0].reward = float(shown == code)
+        rd.answer[0].chance = chances[i][code if shown == UNKNOWN else shown]
         done = np.zeros(1, dtype=np.bool_)
         kernel.learn_once(learner.settings, state, decisions[i]._x, rd, work, code, shown, count, done)
         assert done[0]
