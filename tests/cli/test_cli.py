@@ -192,6 +192,34 @@ def test_chunks_without_a_norm_say_what_to_do(tmp_path: Path):
     assert "--unit-norm" in fail("play", str(path), "-a", "gaptron", "--chunk", "1")
 
 
+CALLS = (
+    "a,b,label,paid,open\n"
+    + "0.5,1,mail,0.3,mail|chat\n1,0,chat,1,chat|phone\n0.2,0.4,phone,0.5,phone|mail|chat\n" * 20
+)
+
+
+def test_columns_of_rewards_and_available_labels(tmp_path: Path):
+    (tmp_path / "calls.csv").write_text(CALLS)
+    words = (str(tmp_path / "calls.csv"), "-a", "squarecb", "--norm", "2", "--reward", "paid", "--available", "open")
+    said = account(*words)
+    X = np.tile([[0.5, 1], [1, 0], [0.2, 0.4]], (20, 1))
+    learner = Learner("squarecb", classes=["chat", "mail", "phone"], feedback="bandit", norm=2.0, seed=0, horizon=60)
+    groups = [["mail", "chat"], ["chat", "phone"], ["phone", "mail", "chat"]] * 20
+    trace = learner.play(X, ["mail", "chat", "phone"] * 20, among=groups, reward=[0.3, 1.0, 0.5] * 20)
+    assert said["mistakes"] == trace.mistakes and said["reward"] == trace.reward.sum() > 0
+    assert said["why_no_bound"].startswith("answers were worth a fraction") and said["best_reward"] is None
+    assert account(*words, "--chunk", "7")["reward"] == pytest.approx(trace.reward.sum())
+    assert "reward earned" in run("play", *words)
+
+
+def test_a_click_world_says_what_share_of_the_best_was_earned():
+    words = ("clicks:rounds=500", "-a", "squarecb", "--constant", "--unit-norm")
+    said = account(*words)
+    assert 0 < said["reward"] < said["best_reward"] and said["mistakes"] == 500 - said["reward"]
+    assert f"{said['reward'] / said['best_reward']:.1%} of the best" in run("play", *words)
+    assert run("play", *words, "--progress").count("\n") > 10
+
+
 def test_algorithms_lists_them_all():
     text = run("algorithms")
     assert all(name in text for name in NAMES)

@@ -1,5 +1,7 @@
 """One task: the rows of the cached, the order and the draws of its seed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +12,7 @@ from gaptron.experiments.run import run_task
 from gaptron.experiments.stream_cache import cache_stream, rows
 from gaptron.experiments.task import Result, Task, version
 from gaptron.streams import Stream, prepare
+from gaptron.streams.clicks import clicks
 from gaptron.types import Sparse
 from gaptron.validation import as_rows, checked
 from tests.experiments.small import stream, timeless
@@ -45,6 +48,25 @@ def test_playing_does_not_write_into_the_files(cached, tmp_path):
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.npy")}
     assert len(before) == 2 and run_task(TASK, cached, version()).ok
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.npy")} == before
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_what_labels_are_worth_goes_with_the_rounds(tmp_path, monkeypatch, shuffle):
+    """In several pieces, in the order of the seed, as `play` on the stream in that order."""
+    made = clicks(300, seed=2, labels=4)
+    among = np.random.default_rng(0).random((300, 4)) < 0.5
+    among[np.arange(300), made.y] = True
+    made = replace(made, among=among)
+    monkeypatch.setattr(room, "PIECE", 64 * 20 * 8)
+    task = Task("clicks", "squarecb", "bandit", "logistic", 3, {}, shuffle=shuffle)
+    result = run_task(task, cache_stream(made, tmp_path), version())
+    assert result.ok, result.error
+    learner = Learner("squarecb", n_classes=4, feedback="bandit", seed=3, norm=made.norm, horizon=300)
+    trace = learner.play(prepare(made, shuffle=3) if shuffle else made)
+    assert result.reward == trace.reward.sum() > 0 and result.mistakes == trace.mistakes == 300 - result.reward
+    assert result.best_reward == made.worth[np.arange(300), made.y].sum()
+    assert type(result).from_json(result.to_json()) == result
+    assert cache_stream(clicks(300, seed=2, labels=4), tmp_path).data != cache_stream(made, tmp_path).data
 
 
 def test_a_stream_is_laid_out_once_and_known_by_its_content(tmp_path):
