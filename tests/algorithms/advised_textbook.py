@@ -1,7 +1,7 @@
 """Advised Gaptron again, in textbook numpy that shares no line with the library.
 
 One object a thing, precisions kept as matrices that are solved with, no thought of speed. A round is three verbs:
-`look` (a sheet of all that a row gives), `commit` (what the decision alone fixes) and `learn`. An answer that comes late is a
+`look` (a sheet of all that a row gives), `commit` (what the decision alone fixes) and `learn`. A late answer is a
 `look` without `commit`, then `learn` with what the decision itself must keep.
 """
 
@@ -148,7 +148,7 @@ class FullBook(Book):
         blocks = d <= 1024
         self.A, self.C, self.b = Newton(K, d, blocks), Newton(K, d, False), 1 / K if blocks else 0.05
         self.sigma, self.e0 = sigma, LN2**2
-        self.H = self.most = self.gap = 0.0
+        self.H = self.most = self.gap = self.trust = 0.0
         self.u, self.N = np.array([0.0, *[0.5] * 6, 1.0]), np.zeros(8)  # certified, A, C, four copies, κ
         self.step = self.e0
 
@@ -171,10 +171,11 @@ class FullBook(Book):
         o[s.pushed] += self.u[7] * s.kappa
         s.outside = top(o)
         s.t = o + self.u[0] * s.L[0]
-        s.heir = top(s.t)
         s.a = cut(o, 5)
         s.v = 1 - s.eps * 0.04 * self.moved
         s.z = s.w + s.v * s.a
+        s.council, s.own = top(s.t), top(s.z)
+        s.heir = s.own if self.trust < -3 else s.council
         s.p = softmax(s.z)
         kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.04 / (2 * LN2**2)
         e, mu = np.eye(len(s.A)), s.p @ s.a
@@ -200,6 +201,7 @@ class FullBook(Book):
         self.gap += s.b[y] - (s.q[truth] if chance is None else chance)
         self.H += (s.outside == y) - s.q[truth]
         self.most = max(self.most, self.H)
+        self.trust = 0.999 * self.trust + (s.council == y) - (s.own == y)
         self.theta[A] += np.outer(s.p - e[y], s.x) / LN2
         self.moved += (s.p @ s.a - s.a[y]) / LN2
         if s.copies:
@@ -237,7 +239,7 @@ class BanditBook(Book):
         self.U = np.zeros((K, d))  # one against all
         self.side, self.side_step = np.zeros((K, d)), 2 * LN2**2
         self.beta = self.V = 0.0
-        self.omega = np.full(8, 1 / 4)
+        self.omega = np.full(9, 1 / 4)  # certified, one against all, A, C, the caller's copies, what it does not say
         self.hits, self.asked = np.zeros(K), np.zeros(K)
         self.xs = self.xn = 0.0
         self.other = Stay()
@@ -256,7 +258,8 @@ class BanditBook(Book):
         one = 1 / (1 + np.exp(-(self.U @ s.tilde)[A]))
         with_none = softmax(np.append((self.A.W @ s.tilde)[A], self.beta))
         s.none = with_none[-1]
-        s.f = np.array([softmax(s.w), one, with_none[:-1], softmax((self.C.W @ s.tilde)[A]), *s.copies])
+        unsaid = [(1 - s.copies[0]) / (len(A) - 1) if len(A) > 1 else np.ones(1)] if s.copies else []
+        s.f = np.array([softmax(s.w), one, with_none[:-1], softmax((self.C.W @ s.tilde)[A]), *s.copies, *unsaid])
         s.n = len(s.f)
         omega = self.omega[: s.n] / self.omega[: s.n].sum()
         s.heard = omega

@@ -13,7 +13,7 @@ from gaptron.errors import NoBoundError
 from gaptron.types import Comparator
 from tests.algorithms.advised_player import Player, advice_of, problem
 from tests.algorithms.advised_textbook import LN2, FullBook, log_loss, softmax
-from tests.conftest import STREAMS, noisy_stream
+from tests.conftest import STREAMS, noisy_stream, separable_stream
 from tests.theory.test_frugal_bounds import judge
 
 E0 = LN2**2  # the largest ε, full information
@@ -515,3 +515,40 @@ def test_what_waits_for_its_answer_does_not_show_its_draw():
         label, _ = who.decide(x, said, u=rng.random())
         who.learn(x, label, truth=int(rng.integers(3)))
     assert different > 5
+
+
+# --- good and bad advice --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("feedback", ["full", "bandit"])
+@pytest.mark.parametrize("K", [2, 10])
+def test_hard_labels_right_seven_times_in_ten_are_followed(K, feedback):
+    """Labels uniform, rows without information: only the caller knows anything."""
+    T, rng = 12_000, np.random.default_rng(K)
+    y = rng.integers(0, K, T)
+    said = np.where(rng.random(T) < 0.7, y, (y + rng.integers(1, K, T)) % K)
+    trace = gaptron.Learner("advised-gaptron", feedback=feedback, n_classes=K, seed=0).play(
+        np.ones((T, 1)), y, advice=said
+    )
+    own = int((said != y).sum())
+    assert trace.top_mistakes <= 1.1 * own and trace.mistakes <= 1.2 * own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("feedback", ["full", "bandit"])
+@pytest.mark.parametrize("caller", ["chance", "liar", "constant", "opposite"])
+def test_advice_that_is_useless_or_hostile_does_little_harm(feedback, caller):
+    T, K = 4000, 3
+    s = separable_stream(T, K=K)
+    rng = np.random.default_rng(5)
+    if caller == "opposite":
+        said = np.array(opposite(s.X, s.y, K))
+    elif caller == "chance":
+        said = np.eye(K)[rng.integers(0, K, T)]
+    else:
+        said = np.array([advice_of(caller, K, int(k), rng) for k in s.y])
+    alone, advised = (gaptron.Learner("advised-gaptron", feedback=feedback, n_classes=K, seed=0) for _ in range(2))
+    one, two = alone.play(s.X, s.y), advised.play(s.X, s.y, advice=said)
+    assert one.wrong[T // 2 :].mean() < 0.1
+    assert two.wrong[T // 2 :].mean() <= one.wrong[T // 2 :].mean() + 0.03

@@ -100,11 +100,12 @@ def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0, budget=0.0):
         t.certified = 1.0
         t.level = draw(st.sampled_from([0.0, 0.1, 5.0, 1e4]))
         t.beta = draw(st.sampled_from([0.0, -3.0, 5.0]))
-        state.omega[:] = rng.gamma(0.2, size=8) + 1e-9
+        state.omega[:] = rng.gamma(0.2, size=len(state.omega)) + 1e-9
         state.hits[:] = rng.integers(0, 2, K)
     else:
         t.largest = draw(st.sampled_from([0.0, 1.0, 300.0, 1e6]))
         state.voice[:] = rng.normal(size=8) * 3
+        t.trust = draw(st.sampled_from([0.0, -10.0]))
     advice = among = None
     if draw(st.booleans()):
         advice = np.eye(K)[rng.integers(K)] if draw(st.booleans()) else rng.dirichlet(np.full(K, 0.3))
