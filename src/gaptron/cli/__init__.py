@@ -17,6 +17,7 @@ from gaptron.cli.paper import paper
 from gaptron.cli.play import play
 from gaptron.cli.predict import predict
 from gaptron.cli.results import results
+from gaptron.cli.warm import warm
 from gaptron.errors import GaptronError
 from gaptron.version import __version__
 
@@ -60,6 +61,7 @@ app.command()(compare)
 app.command()(results)
 app.command()(algorithms)
 app.command()(paper)
+app.command()(warm)
 
 
 def _version(wanted: bool) -> None:
