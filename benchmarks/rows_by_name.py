@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from river import compose, linear_model, preprocessing
 from river import stats as river_stats
+from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import SGDClassifier
@@ -24,11 +25,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gaptron import Features, Learner
-from gaptron.streams import open_stream, prepare
+from gaptron.streams import Stream, open_stream, prepare
 from gaptron.streams.rows_by_name import open_by_name
 
 DENSE = (
-    "glass vowel libras soybean yeast segment digits dna optdigits satimage usps pendigits letter avila texture "
+    "glass vowel libras yeast segment digits dna optdigits satimage usps pendigits letter avila texture "
     "shuttle gasdrift mfeat_factors sleep"
 ).split()
 LABELS = {
@@ -64,6 +65,8 @@ def numbers(rounds: int, seeds: int) -> None:
 
 def _numbers(name: str, rounds: int, seed: int, feedback: str, way: str) -> float:
     stream = open_stream(name)
+    if sparse.issparse(stream.X):
+        stream = Stream.from_arrays(stream.X.toarray(), stream.y)
     ready = prepare(prepare(stream, shuffle=seed), limit=rounds)
     common = {"n_classes": ready.n_classes, "feedback": feedback, "seed": seed, "horizon": ready.n_rounds}
     if way == "auto":

@@ -120,23 +120,28 @@ def names() -> dict[str, str]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "NAMES":
             known = ast.literal_eval(node.value)
-    files = {path.stem for path in ALGORITHMS.glob("*.py")} - {"__init__"}
+    files = {path.stem for path in [*ALGORITHMS.glob("*.py"), *ALGORITHMS.glob("[a-z]*/")]} - {"__init__"}
     return known | {file.replace("_", "-"): file for file in sorted(files - set(known.values()))}
 
 
 def algorithms() -> list[Algorithm]:
     """All of them, by name."""
-    return [_algorithm(name, ALGORITHMS / f"{file}.py") for name, file in sorted(names().items())]
+    return [_algorithm(name, _files(file)) for name, file in sorted(names().items())]
 
 
-def _algorithm(name: str, path: Path) -> Algorithm:
-    source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    lines = source.splitlines()
+def _files(file: str) -> list[Path]:
+    """The file of an algorithm, or those of its folder, the one that declares it first."""
+    if (ALGORITHMS / f"{file}.py").exists():
+        return [ALGORITHMS / f"{file}.py"]
+    return sorted((ALGORITHMS / file).glob("*.py"))
+
+
+def _algorithm(name: str, paths: list[Path]) -> Algorithm:
+    lines = paths[0].read_text(encoding="utf-8").splitlines()
+    tree = ast.parse("\n".join(lines))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     assigned = {getattr(n.targets[0], "id", ""): n for n in tree.body if isinstance(n, ast.Assign)}
-    fields = fields_of(classes[_settings_class(tree)], lines)
+    fields = _fields_of_settings(_settings_classes(tree), paths)
     settings = _settings(functions["recommend"], {field.name: field for field in fields})
     chosen = {setting.name for setting in settings}
     card: dict[str, str] = {}
@@ -163,12 +168,28 @@ def _algorithm(name: str, path: Path) -> Algorithm:
     )
 
 
-def _settings_class(tree: ast.Module) -> str:
-    for node in tree.body:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            if getattr(node.value.func, "id", "") == "algorithm":
-                return str(getattr(node.value.args[0], "id", ""))
-    raise ValueError("an algorithm's file ends with algorithm(Settings, decide, learn)")
+def _settings_classes(tree: ast.Module) -> set[str]:
+    found = {
+        str(getattr(node.value.args[0], "id", ""))
+        for node in tree.body
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") == "algorithm"
+    }
+    if not found:
+        raise ValueError("an algorithm's file ends with algorithm(Settings, decide, learn)")
+    return found
+
+
+def _fields_of_settings(classes: set[str], paths: list[Path]) -> list[Field]:
+    """The fields of the settings tuples, each once."""
+    found: dict[str, Field] = {}
+    for path in paths:
+        source = path.read_text(encoding="utf-8")
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef) and node.name in classes:
+                found |= {field.name: field for field in fields_of(node, source.splitlines())}
+    return list(found.values())
 
 
 def fields_of(node: ast.ClassDef, lines: list[str]) -> list[Field]:

@@ -41,6 +41,7 @@ from gaptron.types import (
 )
 from gaptron.validation import block, n_rows
 
+_field: Any = np.ndarray.__getitem__  # of a record array, without its own slow way
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
 
@@ -58,6 +59,7 @@ class Core:
     ) -> None:
         self.algorithm = algorithm
         self.file = load(algorithm)
+        self._memory = self.file if isinstance(self.file, HasMemory) else None  # asking takes as long as half a round
         self.problem = problem
         self.given = given  # settings of the caller's own
         self.settings: Any = None  # None while they wait for the norm of the first rows
@@ -86,12 +88,12 @@ class Core:
     @property
     def decided(self) -> int:
         """How many decisions were made."""
-        return int(self.count[0].decided)
+        return int(_field(self.count, "decided")[0])
 
     @property
     def learned(self) -> int:
         """How many rounds were learned from."""
-        return int(self.count[0].learned)
+        return int(_field(self.count, "learned")[0])
 
     @property
     def weights(self) -> Matrix:
@@ -220,7 +222,7 @@ class Core:
 
     def kept(self) -> Kept | None:
         """What a decision must keep of its own round, where a proof needs it."""
-        if self.state is None or not isinstance(self.file, HasMemory) or not self.file.remembers(self.settings):
+        if self.state is None or self._memory is None or not self._memory.remembers(self.settings):
             return None
         return copied(self.round, self.scratch)
 

@@ -1,5 +1,6 @@
 """Learner: the object a user holds. It checks what callers give, and answers in their own labels."""
 
+import copy
 import inspect
 import os
 import warnings
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, cast
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gaptron import bounds, model_file
@@ -543,6 +545,25 @@ class Learner:
         """Draw from another seed from now on: learners loaded from one file would else all draw the same numbers."""
         with self._use.writing:
             self._core.rng = generator(seed)
+
+    def warm(self, *, sparse: bool = False) -> None:
+        """Compile now what deciding, learning, playing and looking need, so that no request waits for it.
+
+        Changes nothing: a copy plays a round. What is compiled is kept on disk, for other processes and images too.
+        `sparse`: for sparse rows, where none was seen yet.
+        """
+        other, width, label = copy.deepcopy(self), self.problem.n_features or 1, self.classes[0]
+        rows: Any = sp.csr_array((1, width)) if sparse else np.zeros((1, width))
+        if self._names is not None:
+            rows = [{}]
+        decision = other.decide(rows[0])
+        if self.problem.feedback is Feedback.BANDIT:
+            other.learn(decision, correct=True)
+        else:
+            shown = self.problem.graph is None or self.problem.graph[decision._code, 0]
+            other.learn(decision, **({"label": label} if shown else {}))
+        other.play(rows, [label])
+        other.scores(rows)
 
     # --- to keep --------------------------------------------------------------------------------------------
 

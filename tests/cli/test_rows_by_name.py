@@ -197,3 +197,22 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path, text, words
     with pytest.raises(StreamError, match=words):
         open_by_name(file)
     assert words in fail("play", str(file))
+
+
+def test_a_longer_row_on_tuesday_is_no_broken_promise(tmp_path):
+    days = {"monday": 1.0, "tuesday": 50.0}
+    for day, scale in days.items():
+        rng = np.random.default_rng(0)
+        lines = (f"{scale * a:.4f},{scale * b:.4f},{int(a > 0)}\n" for a, b in rng.normal(size=(40, 2)))
+        (tmp_path / f"{day}.csv").write_text("a,b,y\n" + "".join(lines))
+    model = str(tmp_path / "model.gaptron")
+    run("play", str(tmp_path / "monday.csv"), "--raw", "-a", "perceptron", "--no-bound", "--save", model)
+    said = account(str(tmp_path / "tuesday.csv"), "--load", model, "--no-bound")
+    assert said["rounds"] == 40 and said["norm"] is None
+
+
+def test_warm_compiles_every_kind_of_rows():
+    text = run("warm", "-a", "perceptron")
+    for rows in ("by name", "dense", "sparse"):
+        assert f"perceptron, full feedback, {rows} rows" in text
+    assert "bandit" in fail("warm", "-a", "perceptron", "--feedback", "bandit")

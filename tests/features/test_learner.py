@@ -245,3 +245,18 @@ def test_the_scikit_learn_estimator_takes_rows_by_name(make):
         _ = model.coef_
     with pytest.raises(InputError, match="300 rows but y has 2"):
         model.partial_fit(make(rows), labels[:2])
+
+
+@pytest.mark.parametrize("feedback", ["full", "bandit", "apple-tasting"])
+def test_warming_changes_nothing(feedback):
+    more = {"algorithm": "gappletron", "classes": ["no", "yes"]} if feedback == "apple-tasting" else {}
+    one = learner(feedback=feedback, radius=1.0, horizon=100, **more)
+    other = copy.deepcopy(one)
+    one.warm()
+    assert (one.decided, one.rounds, one.features) == (0, 0, [])
+    rows, _ = clicks(20)
+    assert [one.decide(x).label for x in rows] == [other.decide(x).label for x in rows]
+    plain = Learner("gaptron", n_classes=3, norm=1.0, seed=0)
+    plain.warm()
+    plain.warm(sparse=True)
+    assert plain.problem.n_features == 0

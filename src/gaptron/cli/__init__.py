@@ -20,6 +20,7 @@ from gaptron.cli.predict import predict
 from gaptron.cli.replay import replay
 from gaptron.cli.results import results
 from gaptron.cli.serve import serve
+from gaptron.cli.warm import warm
 from gaptron.errors import GaptronError
 from gaptron.version import __version__
 
@@ -66,6 +67,7 @@ app.command()(paper)
 app.command()(serve)
 app.command()(replay)
 app.command()(keys)
+app.command()(warm)
 
 
 def _version(wanted: bool) -> None:

@@ -263,23 +263,25 @@ def play(
             shuffle=shuffle,
             limit=limit,
         )
-        whole = isinstance(source, Stream)
-        if norm is None and (whole or unit_norm):
-            norm = source.norm if isinstance(source, Stream) else 1.0
-        learner = loaded or Learner(
-            algorithm,
-            # A file is for other streams too, and keeps their words; without one the codes will do, and are quicker.
-            classes=source.classes if save else range(source.n_classes),
-            n_features=source.n_features,
-            feedback=feedback or _only_feedback(algorithm),
-            loss=loss or None,
-            norm=norm or None,
-            radius=radius,
-            horizon=horizon or source.n_rounds,
-            seed=seed,
-            observe=observed,
-            **settings.read(set_ or []),
-        )
+        measured = norm is None and (isinstance(source, Stream) or unit_norm)
+        promises = [None, _norm(source)] if measured else [norm]
+        for promise in promises:  # what is measured is promised only where the algorithm cannot do without
+            learner = loaded or Learner(
+                algorithm,
+                # A file is for other streams too, and keeps their words; without one the codes do, and are quicker.
+                classes=source.classes if save else range(source.n_classes),
+                n_features=source.n_features,
+                feedback=feedback or _only_feedback(algorithm),
+                loss=loss or None,
+                norm=promise,
+                radius=radius,
+                horizon=horizon or source.n_rounds,
+                seed=seed,
+                observe=observed,
+                **settings.read(set_ or []),
+            )
+            if learner.settings is not None:
+                break
         if learner.settings is None:
             raise SettingError("a stream read in chunks needs --norm X, or --unit-norm")
         if model is None and loaded is not None and loaded.classes != source.classes:
@@ -301,6 +303,11 @@ def play(
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
         _show(summary, rows_by_name.found(learner) if by_name else [], verbose)
+
+
+def _norm(source: Any) -> float | None:
+    """The largest norm of a row: as measured, or 1 of rows that are scaled on the way; None if all are zero."""
+    return (source.norm or None) if hasattr(source, "norm") else 1.0
 
 
 def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, model: "Learner | None") -> bool:
