@@ -18,6 +18,8 @@ import httpx
 from gaptron.errors import GaptronError, InputError
 from gaptron.event_id import new_event_id
 
+__all__ = ["Answer", "AsyncClient", "Client", "ServiceError"]
+
 TRIES, PAUSE = 3, 0.05  # how often a request is sent; seconds before the second time, doubled each time
 AGAIN = (429, 502, 503, 504)
 
@@ -87,6 +89,7 @@ class Client(_Words):
         fallback: the label to play when the service is away; None: ServiceError.
         most_waiting: answers that may wait to be delivered.
         when_full: "wait" until there is room for an answer, or "raise" a ServiceError.
+        transport: httpx's, for proxies and tests.
     """
 
     def __init__(
@@ -195,6 +198,7 @@ class AsyncClient(_Words):
         fallback: the label to play when the service is away; None: ServiceError.
         most_waiting: answers that may wait to be delivered.
         when_full: "wait" until there is room for an answer, or "raise" a ServiceError.
+        transport: httpx's, for proxies and tests.
     """
 
     def __init__(

@@ -1,6 +1,8 @@
 """`gaptron evaluate`: what logged decisions say of a learner that did not make them."""
 
 import json
+import os
+import tempfile
 import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +28,9 @@ SHORT = 100  # rounds of a replay that are too few to recommend one
 
 
 def evaluate(
-    log: Annotated[str, typer.Argument(help="A file of logged decisions, or - for standard input.")],
+    log: Annotated[
+        str, typer.Argument(help="A file of logged decisions, - for standard input, or the store of a service.")
+    ],
     algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="The learner to judge.", rich_help_panel=LEARN)],
     way: Annotated[
         str,
@@ -68,6 +72,7 @@ def evaluate(
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)
     ] = None,
+    model: Annotated[str, typer.Option(help="Of a service's store: whose decisions.", rich_help_panel=DATA)] = "",
     skip_damaged: Annotated[
         bool,
         typer.Option("--skip-damaged", help="Pass over lines that cannot be read; name them.", rich_help_panel=DATA),
@@ -92,12 +97,14 @@ def evaluate(
     gaptron evaluate decisions.dsjson -a frugal-gaptron --way frozen --split 0.7
 
     gaptron evaluate uniform.npz -a banditron --set gamma=0.1 --way replay
+
+    gaptron evaluate gaptron-serve --model triage -a squarecb
     """
     if way not in WAYS:
         raise SettingError(f"--way {way!r} must be one of {', '.join(WAYS)}")
     if not 0.0 < split < 1.0:
         raise SettingError(f"--split {split:g} must lie between 0 and 1")
-    logged, damage = _open(log, format_ or None, features, skip_damaged)
+    logged, damage = _open_store(log, model) if model else _open(log, format_ or None, features, skip_damaged)
     first = int(split * logged.n_rounds)
     if way == "frozen" and not 0 < first < logged.n_rounds:
         raise SettingError(f"--split {split:g} leaves no round on one side of {logged.n_rounds}")
@@ -118,6 +125,29 @@ def evaluate(
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
         _summary(report)
+
+
+def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
+    """The answered decisions of one model of a service, of which nothing is left out."""
+    from gaptron.cli.serve import check_installed  # noqa: PLC0415
+    from gaptron.logged import open_log  # noqa: PLC0415
+
+    check_installed()
+    from gaptron.serve.export import lines  # noqa: PLC0415
+    from gaptron.serve.store import open_store  # noqa: PLC0415
+
+    store = open_store(place)
+    try:
+        if model not in dict(store.models()):
+            known = ", ".join(name for name, _ in store.models())
+            raise SettingError(f"--model {model}: {place} has no such model; it has: {known or 'none'}")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, f"{model}.jsonl")
+            with open(path, "wb") as file:
+                file.writelines(lines(store, model, "jsonl", store.last()[0]))
+            return open_log(path), []
+    finally:
+        store.close()
 
 
 def _open(path: str, form: str | None, features: int | None, skip_damaged: bool) -> "tuple[Log, list[str]]":

@@ -34,19 +34,21 @@ with v = 0 a bound for linear rules, with U = 0 and v = 1 at most the base-2 log
 Under bandit feedback E[M_T] ≤ L_T(U) + E[C_T(U)] for U fixed before the draws, of order √(KT), with
     C_T(U) = c'X²‖U‖² + (‖U‖²X² + 10)/(2ε) + Λ_T + M - Ψ of the free rounds   (second term: once one was certified).
 
-    >>> import numpy as np
+Example:
+
     >>> from gaptron import Learner
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(500, 4))
-    >>> y = X[:, :3].argmax(axis=1)
-    >>> learner = Learner(n_classes=3, feedback="bandit", seed=0)
-    >>> trace = learner.play(X, y)
-    >>> bool(trace.mistakes < 100)
+    >>> from gaptron.streams import open_stream, prepare
+    >>> stream = prepare(open_stream("digits"), unit_norm=True)
+    >>> learner = Learner("advised-gaptron", classes=stream.classes, feedback="bandit", seed=0)
+    >>> learner.play(stream).mistakes < 300
     True
 
-    @misc{gaptron,
-      title = {gaptron: online multiclass classification with guarantees you can see},
-      year = {2026}
+To cite:
+
+    @software{gaptron,
+      title     = {gaptron: online multiclass classification with guarantees you can see},
+      author    = {{The gaptron developers}},
+      year      = {2026}
     }
 """
 

@@ -1,0 +1,95 @@
+"""The commands of the service, as a person types them."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serve.process import running
+from tests.serve.served import Served
+
+
+def gaptron(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "gaptron", *arguments], capture_output=True, text=True, **more)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """A store in which something was learned."""
+    place = str(tmp_path / "store")
+    served = Served(place)
+    served.make()
+    for t in range(40):
+        label = served.decide(f"e{t}", (0.1 * (t % 7), 0.5)).json()["label"]
+        served.answer(f"e{t}", correct=label == "chat")
+    served.close()
+    return place
+
+
+def test_replay_says_equal_or_exits_with_1(store: str) -> None:
+    done = gaptron("replay", store)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Equal: 81 entries, 40 decisions made again, 1 snapshots compared, 1 models.\n"
+    import sqlite3  # noqa: PLC0415
+
+    with sqlite3.connect(f"{store}/gaptron.db") as file:
+        (text,) = file.execute("select body from log where event = 'e3' and kind = 'outcome'").fetchone()
+        turned = {"outcome": {"correct": not json.loads(text)["outcome"]["correct"]}}
+        file.execute("update log set body = ? where event = 'e3' and kind = 'outcome'", (json.dumps(turned),))
+    file.close()
+    changed = gaptron("replay", store)
+    assert changed.returncode == 1 and changed.stdout.startswith("DIFFERENT: ")
+    nowhere = gaptron("replay", f"{store}-not-there")
+    assert nowhere.returncode == 2 and "holds no store" in nowhere.stderr
+
+
+def test_evaluate_reads_the_store_itself(store: str) -> None:
+    done = gaptron("evaluate", store, "--model", "triage", "-a", "banditron", "--set", "gamma=0.2", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rounds"] == 40
+    wrong = gaptron("evaluate", store, "--model", "other", "-a", "banditron")
+    assert wrong.returncode == 2 and "it has: triage" in wrong.stderr
+
+
+def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    host = gaptron("serve", "--store", place, "--host", "0.0.0.0")
+    assert host.returncode == 2 and "make a key first" in host.stderr
+    made = gaptron("keys", "add", "--role", "admin", "--role", "read", "--store", place)
+    (text,) = re.findall(r"^gap_\w+_[\w-]+$", made.stdout, re.M)
+    assert "shown once" in made.stderr
+    listed = gaptron("keys", "list", "--store", place).stdout
+    assert "admin read" in listed and text.split("_")[2] not in listed
+    with running(place, tmp_path) as server:
+        server.wait_ready()
+        second = gaptron("serve", "--store", place)
+        assert second.returncode in (1, 2) and "another process uses this store" in second.stderr
+        assert httpx.get(f"{server.url}/v1/models").status_code == 401
+        allowed = httpx.get(f"{server.url}/v1/models", headers={"Authorization": f"Bearer {text}"})
+        assert allowed.status_code == 200
+        server.stop()
+    assert gaptron("keys", "revoke", text.split("_")[1], "--store", place).returncode == 0
+    assert "revoked" in gaptron("keys", "list", "--store", place).stdout
+    assert gaptron("keys", "revoke", "nobody", "--store", place).returncode == 2
+    assert gaptron("keys", "add", "--role", "king", "--store", place).returncode == 2
+
+
+def test_the_lines_that_serve_prints_work(tmp_path: Path) -> None:
+    with running(str(tmp_path / "store"), tmp_path) as server:
+        server.wait_ready()
+        text = server.messages.read_text()
+        commands = re.findall(r"^  (curl .*(?:\\\n.*)*)", text, re.M)
+        assert len(commands) == 3
+        for command in commands:
+            done = subprocess.run(f"{command} -s --fail-with-body", shell=True, capture_output=True, text=True)
+            if done.returncode == 127:
+                pytest.skip("no curl")
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout)["status"] == "recorded"
+        server.stop()
+    assert server.process.returncode == 0
