@@ -48,7 +48,7 @@ def test_what_recommend_takes_is_a_setting_or_named_like_one(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_algorithm_is_ignorant_of_the_other_rooms(name):
-    text = (FOLDER / f"{NAMES[name]}.py").read_text()
+    text = (FOLDER / f"{NAMES[name]}.py").read_text().replace(load(name).__doc__, "")  # whose example uses them
     for word in ("numba", "json", "http", "plot", "import scipy", "gaptron.learner", "gaptron.streams"):
         assert word not in text
 
