@@ -9,7 +9,7 @@ import gaptron
 from gaptron.algorithms import softmax as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import adagrad, likelihood
-from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
+from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
 
@@ -110,28 +110,27 @@ def test_adagrad_moves_every_weight_by_its_own_step():
 def test_likelihood_coefficients_are_derivatives():
     z, h = np.array([0.3, -1.0, 0.8]), 1e-6
     p, r = plain.softmax(z), np.zeros(3)
-    for truth, value in [(1, lambda q: -math.log(q[1])), (UNKNOWN, lambda q: -math.log(1 - q[1]))]:
-        likelihood.answered(p, 1, truth, r)
+    for reward, value in [(1.0, lambda q: -math.log(q[1])), (0.0, lambda q: -math.log(1 - q[1]))]:
+        likelihood.rewarded(p, 1, reward, r)
         numeric = [(value(plain.softmax(z + h * e)) - value(plain.softmax(z - h * e))) / (2 * h) for e in np.eye(3)]
         np.testing.assert_allclose(r, numeric, atol=1e-8)
 
 
-def test_an_answer_worth_a_fraction_mixes_the_two_and_is_each_of_them_at_the_ends():
-    p, told, denied, r = plain.softmax(np.array([0.3, -1.0, 0.8])), np.zeros(3), np.zeros(3), np.zeros(3)
+def test_an_answer_worth_a_fraction_mixes_right_and_wrong_and_right_is_told():
+    p, told, wrong, r = plain.softmax(np.array([0.3, -1.0, 0.8])), np.zeros(3), np.zeros(3), np.zeros(3)
     likelihood.told(p, 1, told)
-    likelihood.denied(p, 1, denied)
-    for reward, expected in [(1.0, told), (0.0, denied)]:
-        likelihood.rewarded(p, 1, reward, r)
-        np.testing.assert_array_equal(r, expected)
+    likelihood.rewarded(p, 1, 1.0, r)
+    np.testing.assert_array_equal(r, told)
+    likelihood.rewarded(p, 1, 0.0, wrong)
     likelihood.rewarded(p, 1, 0.35, r)
-    np.testing.assert_allclose(r, 0.35 * told + 0.65 * denied, rtol=1e-14)
+    np.testing.assert_allclose(r, 0.35 * told + 0.65 * wrong, rtol=1e-14)
 
 
 def test_a_sure_model_that_was_wrong_moves_at_most_a_thousand():
     r = np.zeros(2)
-    likelihood.denied(np.array([1.0, 0.0]), 0, r)
+    likelihood.rewarded(np.array([1.0, 0.0]), 0, 0.0, r)
     np.testing.assert_allclose(r, [0.0, 0.0])
-    likelihood.denied(np.array([1.0 - 1e-9, 1e-9]), 0, r)
+    likelihood.rewarded(np.array([1.0 - 1e-9, 1e-9]), 0, 0.0, r)
     assert abs(r).max() <= 1e-6 * 1.01
 
 

@@ -8,7 +8,7 @@ The gradient in the weights is r ⊗ x. Natural logarithms.
 """
 
 from gaptron.kernels.jit import lean
-from gaptron.types import UNKNOWN, Vector
+from gaptron.types import Vector
 
 LEAST = 1e-3  # the least 1 - p_a that is divided by
 
@@ -22,27 +22,15 @@ def told(p: Vector, y: int, r: Vector) -> None:
 
 
 @lean
-def denied(p: Vector, a: int, r: Vector) -> None:
-    """r = p_a/(1 - p_a)·(e_a - p), with 1 - p_a at least 1/1000. r may be p itself."""
-    weight = p[a] / max(1.0 - p[a], LEAST)
-    for k in range(p.shape[0]):
-        r[k] = -weight * p[k]
-    r[a] += weight
-
-
-@lean
-def answered(p: Vector, label: int, truth: int, r: Vector) -> None:
-    """What a bandit answer to `label` teaches: `told` if it was right, `denied` if the truth stays unknown."""
-    if truth == UNKNOWN:
-        denied(p, label, r)
-    else:
-        told(p, truth, r)
+def pull_of(p: float, reward: float) -> float:
+    """How strongly an answer pulls at the label it is about, of probability p; 1 - p counts as at least 1/1000."""
+    return -reward + (1.0 - reward) * (p / max(1.0 - p, LEAST))
 
 
 @lean
 def rewarded(p: Vector, label: int, reward: float, r: Vector) -> None:
-    """What it teaches that `label` was worth `reward`: to the bit `told` at 1 and `denied` at 0. r may be p itself."""
-    weight = -reward + (1.0 - reward) * (p[label] / max(1.0 - p[label], LEAST))
+    """What it teaches that `label` was worth `reward`; at 1 to the bit `told`. r may be p itself."""
+    weight = pull_of(p[label], reward)
     for k in range(p.shape[0]):
         r[k] = -weight * p[k]
     r[label] += weight

@@ -19,6 +19,7 @@ from gaptron.algorithms.advised.council import (
 from gaptron.algorithms.advised.newton import Blocks, Desk, n_blocks, new_blocks, new_desk, new_diagonal, teach
 from gaptron.kernels import demands
 from gaptron.kernels.jit import lean
+from gaptron.kernels.likelihood import pull_of, rewarded
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rows import add_from, add_one, scores, sqnorm, zeros
@@ -475,22 +476,21 @@ def advise(
     small = SMALL_MISS * min(1.0, 20.0 / K)
     for j in range(2, INSIDE):
         f = work.F[j, :n]
-        coefficient = (1.0 - reward) * f[at] / max(1.0 - f[at], 1e-3) - reward
+        pull = pull_of(f[at], reward)
         size = reward * (1.0 - f[at]) + (1.0 - reward) * f[at]
         if reward == 1.0:
             skip = size < SMALL_HIT
         elif reward == 0.0:
             skip = size < small
         else:
-            skip = abs(coefficient) < small
+            skip = abs(pull) < small
         if skip:
             continue
-        for i in range(n):
-            r[i] = coefficient * ((1.0 if i == at else 0.0) - f[i])
+        rewarded(f, at, reward, r)
         if j == 2:
-            push = -coefficient * now.none
-            t.pushes += push * push
-            t.beta -= push / math.sqrt(1.0 + t.pushes)
+            none = -pull * now.none
+            t.pushes += none * none
+            t.beta -= none / math.sqrt(1.0 + t.pushes)
             h = CURVATURE / K * size
             teach(state.W, NEWTON * K, x, now.scale, state.P, state.A, math.inf, state.G[0], labels, r, h, work.desk)
         else:
