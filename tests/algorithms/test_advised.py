@@ -474,6 +474,7 @@ def test_a_thousand_labels(feedback):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("feedback", FEEDBACKS)
+@pytest.mark.filterwarnings("ignore::gaptron.errors.OutlierWarning")
 def test_long_runs_leave_a_sound_state(feedback):
     """A million rounds: exact ones, noisy ones, rows that repeat, and lengths that grow."""
     rng = np.random.default_rng(0)
