@@ -15,7 +15,7 @@ from gaptron.streams.block import Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
 from gaptron.streams.numbers import as_number, as_whole, shown
-from gaptron.streams.source import Source, Text, texts
+from gaptron.streams.source import MARK, Source, Text, texts
 from gaptron.streams.table import Column, label_column
 
 SAMPLE = 100  # lines below the first that help to tell what it is
@@ -135,6 +135,8 @@ def _quick(text: Text, layout: Layout) -> Block:
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv as arrow  # noqa: PLC0415
 
+    if text.data.startswith(MARK):  # inside a file it is no mark but a cell, which Arrow would pass over
+        return _careful(text, layout)
     columns = [str(at) for at in range(len(layout.names))]
     kinds = {column: pa.string() if at == layout.label else pa.float64() for at, column in enumerate(columns)}
     try:
