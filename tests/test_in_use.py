@@ -230,8 +230,12 @@ def test_ctrl_c_in_a_call_that_is_refused_ends_nothing_else():
 
 @pytest.mark.parametrize(
     ("held", "asked", "allowed"),
-    [("reading", "reading", True), ("reading", "writing", False), ("writing", "reading", False)]
-    + [("writing", "writing", False)],
+    [
+        ("reading", "reading", True),
+        ("reading", "writing", False),
+        ("writing", "reading", False),
+        ("writing", "writing", False),
+    ],
 )
 def test_who_may_come_while_another_thread_is_there(held, asked, allowed):
     use = in_use.InUse()
