@@ -223,3 +223,28 @@ def test_ctrl_c_in_a_call_that_is_refused_ends_nothing_else():
         if not came:
             break
     assert moment > 1
+
+
+# --- without a learner, whose rounds take long where nothing is compiled ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "allowed"),
+    [
+        ("reading", "reading", True),
+        ("reading", "writing", False),
+        ("writing", "reading", False),
+        ("writing", "writing", False),
+    ],
+)
+def test_who_may_come_while_another_thread_is_there(held, asked, allowed):
+    use = in_use.InUse()
+
+    def come():
+        with getattr(use, asked):
+            return "came"
+
+    with getattr(use, held):
+        (outcome,) = at_once(come)
+    assert outcome == "came" if allowed else isinstance(outcome, InUseError)
+    assert at_once(come) == ["came"]

@@ -599,6 +599,15 @@ def test_open_decisions_make_the_rounds_played_after_them_late():
     alone.forget(given_up)
 
 
+def test_an_open_decision_ends_the_certificate_of_those_after_it():
+    learner = make("frugal-gaptron", norm=None)
+    waiting, prompt = learner.decide(X[0]), learner.decide(X[1])
+    learner.learn(prompt, label=int(Y[1]))
+    with pytest.raises(NoBoundError, match="1 decisions late"):
+        _ = learner.certificate
+    learner.forget(waiting)
+
+
 def test_another_seed_from_now_on():
     one, two = started(feedback="bandit"), started(feedback="bandit")
     two.reseed(99)

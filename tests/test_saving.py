@@ -360,6 +360,10 @@ HOSTILE = {
     "a round twice": change("pending", "round", to=np.array([41, 41])),
     "a label that is not": change("pending", "code", to=np.array([0, 4])),
     "a negative label": change("pending", "code", to=np.array([-1, 0])),
+    "a negative label that could be drawn": lambda tree: tree["pending"].update(
+        code=np.array([-1, 0]), drawn_from=np.full_like(tree["pending"]["drawn_from"], 0.25)
+    ),
+    "a count past all counting": change("core", "count", "decided", to=2**62),
     "a label too few": change("pending", "code", to=np.array([0])),
     "a label drawn with no chance": change("pending", "drawn_from", to=np.zeros_like),
     "a chance above one": change("pending", "drawn_from", to=lambda P: P + 1.0),

@@ -153,6 +153,7 @@ def test_a_bad_line_is_named(tmp_path, bad):
     ("distribution", "said"),
     [
         ([0.5, 0.6], "does not sum to 1"),
+        ([1e308, 1e308], "does not sum to 1"),
         ([1.5, -0.5], "negative"),
         ([0.4, 0.6], "not the one the distribution gives"),
         ([0.5], "1 entries where 2 are due"),

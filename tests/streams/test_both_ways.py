@@ -15,6 +15,8 @@ TEXTS += [(data, {}) for name, (data, _) in WRITTEN.items() if name.endswith(".c
 TEXTS += [
     ('u,v,label\n+1.5, 2 ,"a, b"\n   \n3,1e1,c\n', {}),
     (b"\xef\xbb\xbff0,f1,label\r\n1,2,a\r\n\r\n3,4,b\r\n", {}),
+    (b"f0,f1,label\n\xef\xbb\xbf1,2,a\n3,4,b\n", {}),  # a mark that is not at the beginning of the file
+    (b"f0,f1,label\n\xef\xbb\xbf\n1,2,a\n3,4,b\n", {}),
 ]
 
 

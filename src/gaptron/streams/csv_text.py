@@ -14,7 +14,7 @@ from gaptron.errors import StreamError
 from gaptron.streams.block import Available, Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
-from gaptron.streams.source import Source, Text, texts
+from gaptron.streams.source import MARK, Source, Text, texts
 from gaptron.streams.table import Columns, Places, label_column, place, split
 from gaptron.text_numbers import as_number, as_whole, shown
 
@@ -148,6 +148,8 @@ def _quick(text: Text, layout: Layout) -> Block:
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv as arrow  # noqa: PLC0415
 
+    if text.data.startswith(MARK):  # inside a file it is no mark but a cell, which Arrow would pass over
+        return _careful(text, layout)
     columns = [str(at) for at in range(len(layout.names))]
     words = (layout.places.label, layout.places.available)
     kinds = {column: pa.string() if at in words else pa.float64() for at, column in enumerate(columns)}

@@ -20,7 +20,7 @@ from gaptron.errors import StreamError
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
 _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # any that does not end its line
-_MARK = b"\xef\xbb\xbf"  # the byte order mark some editors write before UTF-8
+MARK = b"\xef\xbb\xbf"  # the byte order mark some editors write before UTF-8
 
 
 @dataclass
@@ -128,7 +128,7 @@ def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Ite
     first = 1
     with source.open() as file:
         while data := file.read() if rows is None else b"".join(islice(file, rows)):
-            data = data.removeprefix(_MARK) if first == 1 else data
+            data = data.removeprefix(MARK) if first == 1 else data
             yield Text(source.name, first, data, comment)
             first += rows or 0
             if rows is None:
