@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 ALGORITHMS = ROOT / "src" / "gaptron" / "algorithms"
 GALLERY = ROOT / "docs" / "gallery"
-PUBLIC = ("gaptron", "gaptron.abstention", "gaptron.river", "gaptron.streams", "gaptron.logged")
+PUBLIC = ("gaptron", "gaptron.features", "gaptron.abstention", "gaptron.river", "gaptron.streams", "gaptron.logged")
 CARD_WORDS = {
     "paper": "Paper",
     "feedback": "Feedback",

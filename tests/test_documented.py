@@ -10,6 +10,7 @@ import pytest
 
 import gaptron
 import gaptron.abstention
+import gaptron.features
 import gaptron.logged
 import gaptron.river
 import gaptron.streams
@@ -45,7 +46,7 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [gaptron, gaptron.abstention, gaptron.river, gaptron.streams, gaptron.logged],
+    [gaptron, gaptron.features, gaptron.abstention, gaptron.river, gaptron.streams, gaptron.logged],
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_has_its_entry(module: ModuleType) -> None:
