@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 ALGORITHMS = ROOT / "src" / "gaptron" / "algorithms"
 GALLERY = ROOT / "docs" / "gallery"
-PUBLIC = ("gaptron", "gaptron.abstention", "gaptron.river", "gaptron.streams", "gaptron.logged", "gaptron.client")
+PUBLIC = (
+    "gaptron",
+    "gaptron.features",
+    "gaptron.abstention",
+    "gaptron.river",
+    "gaptron.streams",
+    "gaptron.logged",
+    "gaptron.client",
+)
 CARD_WORDS = {
     "paper": "Paper",
     "feedback": "Feedback",

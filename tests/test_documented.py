@@ -11,6 +11,7 @@ import pytest
 import gaptron
 import gaptron.abstention
 import gaptron.client
+import gaptron.features
 import gaptron.logged
 import gaptron.river
 import gaptron.streams
@@ -46,7 +47,15 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [gaptron, gaptron.abstention, gaptron.river, gaptron.streams, gaptron.logged, gaptron.client],
+    [
+        gaptron,
+        gaptron.features,
+        gaptron.abstention,
+        gaptron.river,
+        gaptron.streams,
+        gaptron.logged,
+        gaptron.client,
+    ],
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_has_its_entry(module: ModuleType) -> None:

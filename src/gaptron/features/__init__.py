@@ -2,6 +2,6 @@
 
 from gaptron.features.columns import Account
 from gaptron.features.declaration import Features
-from gaptron.features.encoder import Encoder
+from gaptron.features.encoder import Encoder as Encoder
 
-__all__ = ["Account", "Encoder", "Features"]
+__all__ = ["Account", "Features"]
