@@ -4,12 +4,15 @@ import json
 import re
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.serve.postgres import with_schema
 from tests.serve.process import running
 from tests.serve.served import Served
 
@@ -77,6 +80,25 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert "revoked" in gaptron("keys", "list", "--store", place).stdout
     assert gaptron("keys", "revoke", "nobody", "--store", place).returncode == 2
     assert gaptron("keys", "add", "--role", "king", "--store", place).returncode == 2
+
+
+def test_a_key_of_a_database_counts_while_it_is_served(postgres: str, tmp_path: Path) -> None:
+    place = with_schema(postgres, f"test_{uuid.uuid4().hex}")
+    add = ("keys", "add", "--role", "read", "--store", place)
+    first = gaptron(*add).stdout.split()[0]
+    with running(place, tmp_path, "--host", "0.0.0.0") as server:
+        server.wait_ready()
+
+        def status(text: str) -> int:
+            return httpx.get(f"{server.url}/v1/models", headers={"Authorization": f"Bearer {text}"}).status_code
+
+        assert status(first) == 200
+        second = gaptron(*add).stdout.split()[0]
+        assert gaptron("keys", "revoke", first.split("_")[1], "--store", place).returncode == 0
+        end = time.monotonic() + 60
+        while (status(first), status(second)) != (401, 200):
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
 
 def test_the_lines_that_serve_prints_work(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from gaptron.errors import NoBoundError
 from gaptron.kernels.simplex import draw
 from gaptron.learner import DEFAULT, Learner
 from gaptron.serve.problems import invalid
-from gaptron.serve.words import DecisionRequest, NewModel, Outcome, SparseX
+from gaptron.serve.words import MOST_FEATURES, DecisionRequest, NewModel, Outcome, SparseX
 from gaptron.types import Vector
 
 RESERVED = ("classes", "n_classes", "n_features", "feedback", "seed", "control", "features", "self", "algorithm")
@@ -76,8 +76,9 @@ class Adapter:
         return int(draw(p, int(p.argmax()), u)), p
 
     def check(self, request: DecisionRequest) -> None:
-        """Refuse what could not be learned from later."""
-        self.learner.check(self._rows(request))
+        """Refuse what could not be learned from later: looking refuses all but rows longer than was promised."""
+        if self.learner.problem.norm is not None:
+            self.learner.check(self._rows(request))
 
     def among(self, request: DecisionRequest) -> list[str] | None:
         """The labels that are available, in their order; None: all."""
@@ -229,15 +230,15 @@ def _sparse(x: SparseX, width: int) -> Any:
 def try_out(spec: NewModel, *, sparse: bool = False) -> None:
     """Look and learn once with a learner of this kind, so that all is compiled and what cannot work is refused."""
     adapter = Adapter(spec)
-    request = (
-        DecisionRequest(features={"warm": 1.0}) if adapter.named else DecisionRequest(x=[0.0] * (adapter.width or 3))
-    )
-    if sparse:
+    if adapter.named:
+        request = DecisionRequest(features={"warm": 1.0})
+    elif sparse or (adapter.width or 0) > MOST_FEATURES:
         request = DecisionRequest(x=SparseX([0], [0.0]))
+    else:
+        request = DecisionRequest(x=[0.0] * (adapter.width or 3))
     label = adapter.labels[0]
     outcome = Outcome(label=label) if spec.feedback == "full" else Outcome(correct=True)
     for _ in range(2):
         adapter.look(request, 0.5)
         adapter.learn(request, label, 1.0, outcome)
     adapter.look(request, 0.5)
-    adapter.heard()

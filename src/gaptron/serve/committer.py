@@ -34,6 +34,7 @@ class Committer:
         self._loop = asyncio.get_running_loop()
         self._guard = threading.Lock()
         self._wake = threading.Event()
+        self._gathered: list[Row] = []  # of the event loop alone
         self._next = self._new_batch()
         self._flying: Batch | None = None
         self._closing = False
@@ -48,22 +49,30 @@ class Committer:
     def waiting(self) -> int:
         """Rows that are not on disk yet."""
         with self._guard:
-            return len(self._next.rows) + (0 if self._flying is None else len(self._flying.rows))
+            return len(self._gathered) + len(self._next.rows) + (0 if self._flying is None else len(self._flying.rows))
 
     def add(self, row: Row) -> None:
-        """Let a row be written with the next commit."""
-        with self._guard:
-            self._next.rows.append(row)
-        self._wake.set()
+        """Let a row be written. What is added without a pause of the event loop goes into one commit."""
+        self._gathered.append(row)
+
+    def _hand_over(self) -> None:
+        """Give the thread what has gathered, all at once."""
+        if self._gathered:
+            with self._guard:
+                self._next.rows.extend(self._gathered)
+            self._gathered = []
+            self._wake.set()
 
     def add_snapshot(self, snapshot: Snapshot) -> None:
-        """Let a snapshot be written with the next commit."""
+        """Let a snapshot be written, not before the rows that were added."""
+        self._hand_over()
         with self._guard:
             self._next.snapshots.append(snapshot)
         self._wake.set()
 
     async def until(self, seq: int) -> None:
         """Wait until this row is on disk."""
+        self._hand_over()
         while self.committed < seq:
             with self._guard:
                 flying = self._flying
@@ -72,6 +81,7 @@ class Committer:
 
     async def call(self, chore: Callable[[], T]) -> T:
         """Do something else with the connection that writes, between two commits."""
+        self._hand_over()
         result: list[T] = []
         with self._guard:
             self._next.chores.append(lambda: result.append(chore()))
@@ -82,6 +92,7 @@ class Committer:
 
     async def close(self) -> None:
         """Write what is left and end."""
+        self._hand_over()
         self._closing = True
         self._wake.set()
         await asyncio.to_thread(self._thread.join)

@@ -83,6 +83,8 @@ class Model:
 
     def check_change(self, change: ChangedModel) -> None:
         """Refuse a change that cannot be made."""
+        if change == ChangedModel():
+            raise invalid("say what shall change: add_labels, wait, default or mode")
         default = self.default if change.default is UNSET else change.default
         wait = self.wait if change.wait is UNSET else change.wait
         if default == "wrong":

@@ -13,10 +13,17 @@ def check_host(store: Store, host: str) -> None:
     """Refuse to serve others than this machine without keys."""
     if host in LOCAL:
         return
-    if not store.lead() or not store.keys():
+    if not _has_keys(store):
         raise SettingError(
             f"--host {host} would serve everybody: make a key first (gaptron keys add --role admin), or use localhost"
         )
+
+
+def _has_keys(store: Store) -> bool:
+    try:
+        return bool(store.keys())
+    except SettingError:  # nothing there yet
+        return store.lead() and bool(store.keys())
 
 
 def run(store: Store, host: str, port: int, options: Options) -> None:

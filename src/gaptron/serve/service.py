@@ -74,6 +74,10 @@ class Service:
         self._desk = Desk(self.store, self._committer, models, now=self.options.now)
         self.state = "ready"
 
+    def _gate(self) -> Gate:
+        assert self.gate is not None
+        return self.gate
+
     async def _run(self) -> None:
         try:
             await self.open()
@@ -81,6 +85,7 @@ class Service:
                 await asyncio.sleep(TICK)
                 await self.desk.tick()
                 await self.desk.committer.call(self.store.beat)
+                await asyncio.to_thread(self._gate().reload)  # a key may have been revoked
         except asyncio.CancelledError:
             raise
         except BaseException as problem:

@@ -48,6 +48,7 @@ SAFE = {
     "Cache-Control": "no-store",
 }
 
+_SAFE_RAW = [(name.lower().encode(), value.encode()) for name, value in SAFE.items()]
 _encode = msgspec.json.Encoder().encode
 _DECODERS = {path.takes: msgspec.json.Decoder(path.takes) for path in PATHS if path.takes is not None}
 
@@ -78,7 +79,7 @@ def _endpoint(service: Service, handlers: "Handlers", path: Path) -> Callable[[R
             response = await handle(request, given)
         except RefusedError as refusal:
             response = refused(refusal)
-        response.headers.update(SAFE)
+        response.raw_headers.extend(_SAFE_RAW)
         requests.labels(path.path, response.status_code).observe(time.perf_counter() - started)
         return response
 
@@ -103,7 +104,8 @@ async def _body(request: Request, kind: Any) -> Any:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise RefusedError(415, "media-type", f"say Content-Type: {JSON}")
     try:
-        data = await asyncio.wait_for(_bytes(request), SLOWEST_BODY)
+        async with asyncio.timeout(SLOWEST_BODY):
+            data = await _bytes(request)
     except TimeoutError:
         raise RefusedError(408, "slow", f"the body did not arrive in {SLOWEST_BODY:g} s") from None
     try:

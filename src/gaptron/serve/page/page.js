@@ -54,9 +54,13 @@ function figure(id, width, height, words, shapes) {
   at(id).replaceChildren(made);
 }
 
+function room(id) {
+  return Math.max(280, Math.min(720, at(id).clientWidth)); // so that letters keep their size on a narrow screen
+}
+
 function drawCurve(recent) {
   if (!recent) return at("curve").replaceChildren("Too few answers yet.");
-  const [W, H, L, R, T, B] = [720, 220, 45, 10, 10, 25];
+  const [W, H, L, R, T, B] = [room("curve"), 220, 45, 10, 10, 25];
   const x = (i) => L + ((W - L - R) * (i + 0.5)) / recent.curve.length;
   const y = (share) => H - B - (H - T - B) * share;
   const shapes = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
@@ -75,7 +79,7 @@ function drawAlways(always, recent) {
   table("always-table", ["label", "wrong", "at least", "at most"],
     always.map((one) => [one.label, percent(one.wrong), percent(one.low), percent(one.high)]));
   if (!always.length || !recent) return at("always").replaceChildren(always.length ? "" : "Nothing can be estimated yet.");
-  const [W, L, R, H] = [720, 130, 20, 24];
+  const [W, L, R, H] = [room("always"), 130, 20, 24];
   const x = (share) => L + (W - L - R) * Math.min(1, Math.max(0, share));
   const shapes = always.flatMap((one, i) => [
     shape("text", { x: L - 8, y: H * i + 17, "text-anchor": "end" }, one.label.length > 16 ? `${one.label.slice(0, 15)}…` : one.label),
