@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import gaptron
 from gaptron.algorithms import NAMES
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
-from tests.conftest import KINDS, portrait, random_stream
+from tests.conftest import KINDS, portrait, random_stream, separable_stream
 
 X, Y, K = random_stream(80)
 
@@ -364,6 +364,16 @@ def test_rows_of_unit_norm_keep_a_promise_of_one(source):
     assert make(norm=1.0).play(source(unit), Y).rounds == 80
 
 
+def test_a_promise_is_kept_to_rounding_and_no_further():
+    for factor, kept in ((1 + 1e-7, True), (1 + 1e-4, False)):
+        learner, row = make(norm=1.0), np.eye(6)[:1] * factor
+        if kept:
+            assert learner.play(row, Y[:1]).rounds == 1
+        else:
+            with pytest.raises(InputError, match=r"above the norm 1 promised"):
+                learner.play(row, Y[:1])
+
+
 # --- empty and odd plays ------------------------------------------------------------------------------------------
 
 
@@ -550,6 +560,16 @@ def test_a_trace_tells_runs_apart_by_their_chances_too():
     other = replace(own, truth_probability=own.truth_probability * 0.5)
     with pytest.raises(InputError, match="this trace is of another run"):
         learner.bound(X, Y, other)
+
+
+def test_rounds_the_learner_was_sure_and_right_about_are_left_out_of_the_loss():
+    rows, labels, classes = separable_stream(400)
+    learner = make(loss="hinge", norm=1.0, n_classes=classes)
+    trace = learner.play(rows, labels)
+    U = 0.5 * learner.bound(rows, labels).U
+    without, masked = learner.bound(rows, labels, U=U), learner.bound(rows, labels, trace, U=U)
+    assert masked.comparator.loss < without.comparator.loss and masked.value < without.value
+    assert learner.bound(rows, labels, trace).value < learner.bound(rows, labels).value
 
 
 def test_a_trace_of_some_rounds_is_not_one_of_all():

@@ -201,3 +201,11 @@ def test_a_logger_that_learns_does_not_make_the_intervals_too_narrow(K):
     assert held["inverse propensity, before"][0] < 0.92
     for name in ("inverse propensity", "self-normalised"):
         assert binom.cdf(round(150 * held[f"{name}, after"][0]), 150, 0.95) > 0.01, name
+
+
+def test_each_side_of_the_proved_interval_has_half_of_what_may_go_wrong():
+    rng = np.random.default_rng(3)
+    weights, mistakes = rng.choice([0.5, 2.0], 400), (rng.random(400) < 0.3).astype(float)
+    sure = proved_interval(weights, mistakes, 0.95)
+    assert sure.low == lower(weights * mistakes, 0.025) < lower(weights * mistakes, 0.05)
+    assert sure.high == 1.0 - lower(weights * (1.0 - mistakes), 0.025)
