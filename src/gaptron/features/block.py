@@ -76,6 +76,8 @@ class Block:
 
     def _first(self, data: TableColumn) -> tuple[int, Any] | None:
         """The first row with a value, and the value."""
+        if isinstance(data, Texts):
+            return data.first()
         cells, codes = data.distinct()
         filled = np.array([*(cell is not None for cell in cells), False])[codes]
         row = int(filled.argmax())
