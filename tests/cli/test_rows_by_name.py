@@ -50,6 +50,9 @@ def test_a_file_of_words_and_gaps_plays_with_nothing_but_its_label(monday):
     ):
         assert words in text
     assert "eta=" not in text
+    assert "against linear rules on the encoded columns" in run(
+        "play", str(monday), "--label", "clicked", "-a", "gaptron"
+    )
     said = account(str(monday), "--label", "clicked", *SMALL)
     rows, labels = clicks(400)
     learner = Learner("gaptron", classes=["no", "perhaps", "yes"], features="auto", seed=0, horizon=400)

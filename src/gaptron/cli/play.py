@@ -504,6 +504,8 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
         line("  regret", bound["regret"], bound["theorem"], 1)
         if not full:
             typer.echo("  on the mean over the draws, for a U fixed before them")
+        if summary["columns"] is not None:
+            typer.echo("  against linear rules on the encoded columns, which are fixed before each draw")
         if bound["value"] >= T:
             typer.echo("  larger than the number of rounds: it says nothing yet")
     if verbose:
