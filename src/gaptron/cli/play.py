@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -479,7 +480,8 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
     for remark in [*summary["prepared"], *summary["notes"], *found]:
         typer.echo(f"  {remark}")
     called = "" if summary["label"] is None else f" {summary['label']}"
-    typer.echo(f"  label{called}: {shares(summary['classes'], T)}")
+    spread = f"  label{called}: {shares(summary['classes'], T)}"
+    typer.echo(textwrap.fill(spread, 80, subsequent_indent="    ", break_long_words=False))
     typer.echo(f"{summary['algorithm']}, {summary['loss']} loss, {'full information' if full else 'bandit feedback'}\n")
     line("mistakes", summary["mistakes"])
     if summary["last_quarter"] is not None:
