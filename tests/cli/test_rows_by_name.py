@@ -50,6 +50,9 @@ def test_a_file_of_words_and_gaps_plays_with_nothing_but_its_label(monday):
     ):
         assert words in text
     assert "eta=" not in text
+    assert "against linear rules on the encoded columns" in run(
+        "play", str(monday), "--label", "clicked", "-a", "gaptron"
+    )
     said = account(str(monday), "--label", "clicked", *SMALL)
     rows, labels = clicks(400)
     learner = Learner("gaptron", classes=["no", "perhaps", "yes"], features="auto", seed=0, horizon=400)
@@ -161,6 +164,7 @@ def test_the_label_is_found_asked_for_or_the_last_of_a_file_without_names(monday
     wrong = fail("play", str(monday))
     assert "which column is the label? Say --label" in wrong
     assert "age, device, clicked, member, when" in wrong
+    assert "--label cliked is no column; did you mean clicked?" in fail("play", str(monday), "--label", "cliked")
     usual = write(tmp_path / "usual.csv", 50)
     usual.write_text(usual.read_text().replace("clicked", "Target", 1))
     assert account(str(usual), *SMALL)["label"] == "Target"

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -547,7 +548,8 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
     for remark in [*summary["prepared"], *summary["notes"], *found]:
         typer.echo(f"  {remark}")
     called = "" if summary["label"] is None else f" {summary['label']}"
-    typer.echo(f"  label{called}: {shares(summary['classes'], T)}")
+    spread = f"  label{called}: {shares(summary['classes'], T)}"
+    typer.echo(textwrap.fill(spread, 80, subsequent_indent="    ", break_long_words=False))
     typer.echo(f"{summary['algorithm']}, {summary['loss']} loss, {'full information' if full else 'bandit feedback'}\n")
     line("mistakes", summary["mistakes"])
     if summary["last_quarter"] is not None:
@@ -575,6 +577,8 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
         line("  regret", bound["regret"], bound["theorem"], 1)
         if not full:
             typer.echo("  on the mean over the draws, for a U fixed before them")
+        if summary["columns"] is not None:
+            typer.echo("  against linear rules on the encoded columns, which are fixed before each draw")
         if bound["value"] >= T:
             typer.echo("  larger than the number of rounds: it says nothing yet")
     said = summary["observed"]

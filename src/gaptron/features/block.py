@@ -76,6 +76,8 @@ class Block:
 
     def _first(self, data: TableColumn) -> tuple[int, Any] | None:
         """The first row with a value, and the value."""
+        if isinstance(data, Texts):
+            return data.first()
         cells, codes = data.distinct()
         filled = np.array([*(cell is not None for cell in cells), False])[codes]
         row = int(filled.argmax())
@@ -181,8 +183,9 @@ class Block:
         column: Column | None,
     ) -> list[tuple[int, Key]]:
         """Words met for the first time, in the order of their rows: a place of their own, or that of a bucket."""
-        firsts = np.full(len(texts) + 1, self._rows)
-        firsts[codes[::-1]] = np.arange(self._rows)[::-1]
+        found = np.full(len(texts) + 1, self._rows)
+        found[codes[::-1]] = np.arange(self._rows)[::-1]
+        firsts = found.tolist()
         waiting: list[tuple[int, Key]] = []
         promised: set[Key] = set()
         full = 0
@@ -203,7 +206,7 @@ class Block:
                 if key not in promised:
                     promised.add(key)
                     full += key == text
-                    self._new.append((int(firsts[i]), at, part, ~len(self._entries), key))
+                    self._new.append((firsts[i], at, part, ~len(self._entries), key))
         return waiting
 
     # --- crosses --------------------------------------------------------------------------------------------------

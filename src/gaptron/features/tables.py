@@ -13,6 +13,7 @@ from gaptron.errors import InputError
 from gaptron.features.cells import LARGEST, MISSING, WEEKDAYS, Cell, Time, cell, word
 from gaptron.types import Integers, Vector
 
+_FEW = 64  # rows that are looked at to find a column's first value
 _DAY, _HOUR = 86_400_000_000, 3_600_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # from 1970 to the years 1 and 9999, the only ones Python has
 _THURSDAY = WEEKDAYS.index("Thursday")  # when 1970 began
@@ -63,6 +64,15 @@ class Texts(NamedTuple):
             return _numbers(compute.if_else(gaps, pa.scalar(None, self.piece.type), self.piece).cast("float64"))
         except pa.ArrowInvalid:
             return None
+
+    def first(self) -> tuple[int, Cell] | None:
+        """The first row with a value, and the value; None if there is none."""
+        for start in range(0, len(self.piece), _FEW):
+            for row, text in enumerate(self.piece.slice(start, _FEW).to_pylist(), start):
+                value = None if text is None else word(text)
+                if value is not None:
+                    return row, value
+        return None
 
     def distinct(self) -> tuple[list[Cell], Integers]:
         """The different cells, and which of them each row has."""

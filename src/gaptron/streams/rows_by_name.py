@@ -3,6 +3,7 @@
 Text files write numbers and times as texts, and the encoder reads them; a Parquet file says of each column what it is.
 """
 
+import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -312,9 +313,14 @@ class Reading:
         if len(names) < 2:
             raise StreamError(self.source.name, "a row needs a label and a feature", 1)
         usual = {name.lower() for name in names} & set(USUAL_LABELS)
+        listed = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+        near = difflib.get_close_matches(str(self._label), names, 1)
+        if isinstance(self._label, str) and self._label not in names and near:
+            raise StreamError(
+                self.source.name, f"label={self._label!r} is no column; did you mean {near[0]}? ({listed})"
+            )
         if self._label is None and not usual:
             if header:
-                listed = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
                 raise StreamError(self.source.name, f"which column is the label? Say label=..., one of: {listed}")
             self._note("no header: the last column is taken for the label")
             spot = len(names) - 1
