@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("httpx")
-
 from tests.serve.postgres import postgres, with_schema
 from tests.serve.served import Served
 

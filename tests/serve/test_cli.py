@@ -13,8 +13,10 @@ import httpx
 import pytest
 
 from tests.serve.postgres import with_schema
-from tests.serve.process import running
+from tests.serve.process import make_triage, running
 from tests.serve.served import Served
+
+pytestmark = pytest.mark.slow  # it starts processes
 
 
 def gaptron(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -99,6 +101,19 @@ def test_a_key_of_a_database_counts_while_it_is_served(postgres: str, tmp_path: 
         while (status(first), status(second)) != (401, 200):
             assert time.monotonic() < end
             time.sleep(0.1)
+
+
+def test_who_listens_to_events_is_told_of_the_end(tmp_path: Path) -> None:
+    with running(str(tmp_path / "store"), tmp_path) as server:
+        server.wait_ready()
+        make_triage(server.url)
+        with httpx.stream("GET", f"{server.url}/v1/models/triage/events", timeout=60) as events:
+            lines = events.iter_lines()
+            assert next(lines).startswith("id: ")
+            server.process.terminate()
+            assert [line for line in lines if line.startswith("event: report")], "to the end, without an error"
+        server.ended()
+        assert "Traceback" not in server.messages.read_text()
 
 
 def test_the_lines_that_serve_prints_work(tmp_path: Path) -> None:

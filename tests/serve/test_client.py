@@ -15,6 +15,7 @@ from gaptron.errors import InputError
 from tests.serve.process import Process, make_triage, running
 
 ROW = [0.3, 1.0]
+pytestmark = pytest.mark.slow  # it starts a process
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import tempfile
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -190,5 +191,5 @@ class Requests(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-TestRequests = Requests.TestCase
+TestRequests = pytest.mark.slow(Requests.TestCase)
 TestRequests.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)

@@ -5,14 +5,18 @@ store must open, hold a beginning of the log, whole commits only, and fold to it
 """
 
 import shutil
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 from gaptron.serve.replay import replay
 from gaptron.serve.store import open_store
+from tests.serve.process import make_triage, running
 from tests.serve.served import Served
 
 CUTS = 40
@@ -82,3 +86,40 @@ def test_every_commit_waits_for_the_disk(tmp_path: Path) -> None:
     assert store._writing().execute("pragma synchronous").fetchone() == (2,), "FULL"
     assert store._writing().execute("pragma journal_mode").fetchone() == ("wal",)
     store.close()
+
+
+@pytest.mark.slow
+def test_the_system_is_asked_to_synchronise_between_a_row_and_its_answer(tmp_path: Path) -> None:
+    """By strace: the write-ahead log is written, synchronised, and only then does the answer go out."""
+    if shutil.which("strace") is None:
+        pytest.skip("no strace")
+    trace, place = tmp_path / "trace", str(tmp_path / "store")
+    with running(place, tmp_path) as server:
+        server.wait_ready()
+        make_triage(server.url)
+        calls = "trace=pwrite64,pwritev,fdatasync,fsync,write,writev,sendto,sendmsg"
+        command = ["strace", "-f", "-y", "-s", "40", "-e", calls, "-o", str(trace), "-p", str(server.process.pid)]
+        watcher = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while not trace.exists() or not trace.read_text():
+            if watcher.poll() is not None:
+                pytest.skip("strace may not attach here")
+            assert time.monotonic() < end
+            httpx.get(f"{server.url}/healthz")
+        for number in range(5):
+            body = {"event_id": f"e{number}", "x": [0.1, 0.2]}
+            assert httpx.post(f"{server.url}/v1/models/triage/decisions", json=body).status_code == 201
+        watcher.terminate()
+        watcher.wait()
+    written, answers = False, 0
+    for line in trace.read_text().splitlines():
+        if "pwrite" in line and "-wal>" in line:
+            written = True
+        elif ("fdatasync(" in line or "fsync(" in line) and "-wal>" in line and "= 0" in line:
+            written = False
+        elif ("fdatasync resumed" in line or "fsync resumed" in line) and "= 0" in line:
+            written = False
+        elif "HTTP/1.1 201" in line:
+            assert not written, "an answer went out before its row was synchronised"
+            answers += 1
+    assert answers == 5 and "-wal>" in trace.read_text()

@@ -1,5 +1,7 @@
 """Run the service in this process until it is told to end."""
 
+from types import FrameType
+
 import uvicorn
 
 from gaptron.errors import SettingError
@@ -28,14 +30,27 @@ def _has_keys(store: Store) -> bool:
 
 def run(store: Store, host: str, port: int, options: Options) -> None:
     """Serve. Ends at SIGINT or SIGTERM, with everything on disk."""
-    app = application(Service(store, options))
-    uvicorn.run(
-        app,
+    service = Service(store, options)
+    config = uvicorn.Config(
+        application(service),
         host=host,
         port=port,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=10,
-        h11_max_incomplete_event_size=1 << 16,
     )
+    _Server(config, service).run()
+
+
+class _Server(uvicorn.Server):
+    """Tells the service of a signal at once; the requests under way are answered first."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """At a signal."""
+        self._service.leave()
+        super().handle_exit(sig, frame)

@@ -91,6 +91,11 @@ class Service:
         except BaseException as problem:
             self.options.failed(problem)
 
+    def leave(self) -> None:
+        """The end is near: /readyz says so, and streams end. Requests under way are answered."""
+        if self.state == "ready":
+            self.state = "ending"
+
     async def close(self) -> None:
         """Write what is left and a snapshot, and let go of the store."""
         for task in self._tasks:

@@ -23,6 +23,7 @@ from gaptron.serve.problems import TITLES, RefusedError, invalid, not_now
 from gaptron.serve.report import Facts, report
 from gaptron.serve.routes import PATHS, Path
 from gaptron.serve.service import Service
+from gaptron.serve.store import AwayError
 from gaptron.serve.words import (
     LARGEST_BODY,
     ChangedModel,
@@ -79,6 +80,8 @@ def _endpoint(service: Service, handlers: "Handlers", path: Path) -> Callable[[R
             response = await handle(request, given)
         except RefusedError as refusal:
             response = refused(refusal)
+        except AwayError:
+            response = refused(not_now("the database cannot be reached"))
         response.raw_headers.extend(_SAFE_RAW)
         requests.labels(path.path, response.status_code).observe(time.perf_counter() - started)
         return response

@@ -7,6 +7,10 @@ from gaptron.errors import SettingError
 from gaptron.serve.entries import Row
 
 
+class AwayError(SettingError):
+    """The store cannot be reached."""
+
+
 class Snapshot(NamedTuple):
     """A model as it was after entry `seq`."""
 

@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.serve.entries import Row
-from gaptron.serve.store import Found, Key, Snapshot
+from gaptron.serve.store import AwayError, Found, Key, Snapshot
 from gaptron.serve.store.migrations import steps
 
 OLD = "10 seconds"  # a leader that has not been heard of for so long may be ended
@@ -49,7 +49,7 @@ class PostgresStore:
         try:
             return psycopg.connect(self._url, connect_timeout=10, row_factory=tuple_row, **more)
         except psycopg.OperationalError as error:
-            raise SettingError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
+            raise AwayError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
 
     # --- leading ----------------------------------------------------------------------------------------------------
 
@@ -159,6 +159,9 @@ class PostgresStore:
             return reader.execute(sql, values).fetchall()
         except psycopg.errors.UndefinedTable:
             raise SettingError("the database holds no store") from None
+        except psycopg.OperationalError as error:
+            reader.close()
+            raise AwayError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
 
     # --- keys -------------------------------------------------------------------------------------------------------
 
