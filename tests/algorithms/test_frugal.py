@@ -423,7 +423,7 @@ def test_five_rounds_of_the_hinge_by_hand():
             ([2, 0], 1, [0.2, 0.8], [[-0.325, -0.0375], [0.325, 0.0375]]),
         ],
     )
-    assert who.certificate == (0.0, 0.5, 2.0, 1.0, False, 0.0)
+    assert who.certificate == (0.0, 0.5, 2.0, 1.0, False, 0.0, 0.0)
 
 
 def test_five_rounds_of_the_smooth_hinge_by_hand():
