@@ -43,7 +43,7 @@ def certificate(learner: Learner, trace: Trace | None, notes: Mapping[str, float
         return None
     if carried is None:
         return None
-    account: Account = {"level": carried.level, "step": carried.step, "norm": carried.norm, "apart": carried.apart}
+    account: Account = {name: getattr(carried, name) for name in ("level", "step", "norm", "apart", "free")}
     if trace is not None:
         account["explored"] = float((trace.codes != trace.top).mean())
         if "solved" in notes:
