@@ -10,7 +10,7 @@ from gaptron.errors import InputError, SettingError
 from gaptron.experiments.task import Result
 
 SPREAD = {  # fields that are objects, and their parts; each part is a column of its own
-    "certificate": ("level", "step", "norm", "apart", "explored", "solved"),
+    "certificate": ("level", "step", "norm", "apart", "free", "explored", "solved"),
     "observed": ("least_loss", "cost", "radius", "norm"),
     "bound": ("value", "regret", "theorem", "comparator_norm", "comparator_loss", "used"),
     "error": ("type", "message"),
