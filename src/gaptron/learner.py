@@ -415,11 +415,12 @@ class Learner:
             raise SettingError(f"with control={self._core.control:g} decide and learn one by one: play draws no share")
         rows, width, longest, outlier = self._checked_rows(X, learn=True)
         T = n_rows(rows)
-        worth = self._worth(getattr(X, "worth", None) if reward is None else reward, T)
+        stream = _is_stream(X)
+        worth = self._worth(X.worth if stream and reward is None else reward, T)
         truth = self._truth(X, y, T if worth.shape[1] > 1 else None)
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
-        allowed = self._all_available(getattr(X, "among", None) if among is None else among, T)
+        allowed = self._all_available(X.among if stream and among is None else among, T)
         if self.problem.feedback is not Feedback.BANDIT and allowed.shape[1]:
             self._check_truth_available(truth, allowed)
         self._check_norm(longest, "X")
@@ -449,7 +450,7 @@ class Learner:
         """The codes of the true labels: of y, or of a stream; `without`: of so many rounds, where none is needed."""
         if y is not None:
             return self._classes.codes(y)
-        if not (hasattr(X, "checked") and hasattr(X, "classes")):
+        if not _is_stream(X):
             if without is not None:
                 return np.full(without, UNKNOWN)
             raise InputError("play(X, y) needs the labels y, or a stream that has them")
@@ -833,6 +834,11 @@ class Learner:
         """Refuse what this algorithm cannot do, and say which can."""
         if not getattr(self._core.file.CARD, trait):
             raise InputError(f"{self.algorithm} {refusal}; algorithms that can: {able(trait)}")
+
+
+def _is_stream(X: Any) -> bool:
+    """Has X been read and checked by `gaptron.streams`? A table may have columns of any name."""
+    return hasattr(X, "checked") and hasattr(X, "classes") and hasattr(X, "n_rounds")
 
 
 def _has_fractions(worth: Matrix) -> bool:

@@ -520,6 +520,7 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         kernel.decide_once(learner.settings, state, decisions[i]._x, rd, work, decisions[i]._u)
         if case.partial:
             rd.p[code] = chances[i][code]
+        rd.mark[0] = decisions[i]._mark[0]
         rd.answer[0].reward = float(shown == code)
         rd.answer[0].chance = chances[i][code if shown == UNKNOWN else shown]
         done = np.zeros(1, dtype=np.bool_)
@@ -562,6 +563,8 @@ def an_answer_to_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
     truth = int(s.y[79])
     shown = truth if case.shows(two, second[-1]._code, truth) else UNKNOWN
     beside = two._core.seen, two._core.seen_room
+    two._core.round.answer[0].reward = float(shown == second[-1]._code)
+    two._core.round.answer[0].chance = second[-1].distribution[second[-1]._code if shown == UNKNOWN else shown]
     kept[0](*kept[1:], shown, two._core.count, np.zeros(1, dtype=np.bool_), *beside)
     for mine, theirs in zip(one._core.state, two._core.state):
         np.testing.assert_array_equal(mine, theirs)
