@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import httpx
-
 from gaptron.errors import GaptronError, InputError
 from gaptron.event_id import new_event_id
+
+try:
+    import httpx
+except ImportError:
+    raise ImportError("the client needs httpx: pip install 'gaptron[client]'") from None
 
 __all__ = ["Answer", "AsyncClient", "Client", "ServiceError"]
 

@@ -152,14 +152,40 @@ def test_what_cannot_be_decided_is_refused_and_changes_nothing(served: Served, b
 
 @pytest.mark.parametrize("among", [{"exclude": ["mail"]}, {"among": ["chat", "phone"]}])
 def test_labels_that_are_not_available_are_never_played(served: Served, among: Any) -> None:
-    response = served.decide("a", **among)
+    served.make(name="some", algorithm="advised-gaptron", settings={}, control=0.1)
+    response = served.decide("a", model="some", **among)
     if not adapter.CAN_EXCLUDE:
         assert "not known to this version" in problem(response, 422, "invalid")
         return
     for t in range(50):
-        body = served.decide(f"e{t}", **among).json()
-        assert body["label"] != "mail" and body["distribution"].get("mail", 0.0) == 0.0
-        served.answer(f"e{t}", correct=True)
+        body = served.decide(f"e{t}", tuple(ROWS[t]), model="some", **among).json()
+        assert body["label"] != "mail" and body["distribution"]["mail"] == 0.0
+        assert sum(body["distribution"].values()) == pytest.approx(1.0)
+        served.answer(f"e{t}", model="some", correct=body["label"] == "chat")
+    served.stop()
+    served.open()
+    assert replay(served.service.store).decisions == 51
+
+
+def test_features_may_have_names(served: Served) -> None:
+    spec = {"name": "named", "algorithm": "advised-gaptron", "settings": {}, "features": "auto"}
+    if not adapter.CAN_NAME:
+        assert "not known to this version" in problem(served.make(**spec), 422, "invalid")
+        return
+    assert served.make(**spec).status_code == 201
+    url = "/v1/models/named/decisions"
+    for t in range(60):
+        row = {"amount": 3.5 * t, "country": ["NL", "BE"][t % 2], "member": t % 3 == 0, "gap": None}
+        body = served.call("POST", url, {"event_id": f"e{t}", "features": row}).json()
+        assert (
+            served.answer(f"e{t}", model="named", correct=(body["label"] == "chat") == (t % 2 == 0)).status_code == 200
+        )
+    problem(served.call("POST", url, {"x": [1.0]}), 422, "invalid")
+    before = weights(served, "named")
+    served.crash()
+    served.open()
+    assert weights(served, "named") == before
+    assert replay(served.service.store).decisions == 60
 
 
 def test_advice_is_heard(served: Served) -> None:
@@ -241,7 +267,7 @@ def test_a_reward_of_one_is_right_and_of_zero_wrong(served: Served) -> None:
     one, two = (served.model(name).adapter.learner.weights for name in ("triage", "twin"))
     assert (one == two).all() and one.any()
     response = served.answer(served.decide("half").json()["event_id"], reward=0.5)
-    assert response.status_code == (200 if adapter.CAN_REWARD else 422)
+    assert response.status_code == (200 if served.model().adapter.takes_fractions else 422)
 
 
 # --- learning is what the library does ------------------------------------------------------------------------------

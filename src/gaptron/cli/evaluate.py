@@ -129,10 +129,7 @@ def evaluate(
 
 def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
     """The answered decisions of one model of a service, of which nothing is left out."""
-    from gaptron.cli.serve import check_installed  # noqa: PLC0415
     from gaptron.logged import open_log  # noqa: PLC0415
-
-    check_installed()
     from gaptron.serve.export import lines  # noqa: PLC0415
     from gaptron.serve.store import open_store  # noqa: PLC0415
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gaptron.cli.serve import HERE, Place, check_installed
+from gaptron.cli.serve import HERE, Place
 from gaptron.errors import SettingError
 
 ACTIONS = ("add", "list", "revoke")
@@ -23,7 +23,6 @@ def keys(
 
     gaptron keys revoke 3f9a0c12d4e5
     """
-    check_installed()
     from gaptron.serve.keys import new_key  # noqa: PLC0415
     from gaptron.serve.store import open_store  # noqa: PLC0415
 

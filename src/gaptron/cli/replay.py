@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gaptron.cli.serve import HERE, STORE, check_installed
+from gaptron.cli.serve import HERE, STORE
 
 
 def replay(store: Annotated[str, typer.Argument(help=STORE)] = HERE) -> None:
@@ -14,7 +14,6 @@ def replay(store: Annotated[str, typer.Argument(help=STORE)] = HERE) -> None:
 
     gaptron replay gaptron-serve
     """
-    check_installed()
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 

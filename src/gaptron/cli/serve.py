@@ -1,11 +1,8 @@
 """`gaptron serve`: decisions over HTTP."""
 
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
-
-from gaptron.errors import SettingError
 
 STORE = "A folder (SQLite), or postgresql://..."
 Place = Annotated[str, typer.Option(help=STORE)]
@@ -43,7 +40,6 @@ def serve(
 
     gaptron serve --store postgresql://localhost/decisions --host 0.0.0.0
     """
-    check_installed()
     from gaptron.serve.run import check_host, run  # noqa: PLC0415
     from gaptron.serve.service import Options  # noqa: PLC0415
     from gaptron.serve.store import open_store  # noqa: PLC0415
@@ -53,13 +49,6 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     typer.echo(TRY.format(url=f"http://{shown}:{port}", place=without_password(store)))
     run(opened, host, port, Options(trust_log=trust_log, rate=rate))
-
-
-def check_installed() -> None:
-    """Say what is missing before anything else does."""
-    missing = [name for name in ("msgspec", "prometheus_client", "starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise SettingError(f"the service needs {', '.join(missing)}: pip install 'gaptron[serve]'")
 
 
 def without_password(place: str) -> str:

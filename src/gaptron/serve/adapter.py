@@ -46,6 +46,7 @@ class Adapter:
         named = {"features": "auto"} if spec.features == "auto" else {"n_features": spec.features}
         settings: dict[str, Any] = {**spec.settings, **named}
         self.feedback = spec.feedback
+        self.takes_fractions = CAN_REWARD and bool(getattr(load(algorithm).CARD, "rewards", False))
         self.named = spec.features == "auto"
         self.width = spec.features if isinstance(spec.features, int) else None
         self.learner = Learner(
@@ -71,7 +72,7 @@ class Adapter:
 
     def look(self, request: DecisionRequest, u: float) -> tuple[int, Vector]:
         """The label that u draws, and what it is drawn from. Changes nothing."""
-        more = {} if (among := self.among(request)) is None else {"among": among}
+        more = {} if (among := self.among(request)) is None else {"among": [among]}  # one row, one list
         p = self.learner.distribution(self._rows(request), advice=self._advice(request), **more)[0]
         return int(draw(p, int(p.argmax()), u)), p
 
@@ -141,19 +142,21 @@ class Adapter:
 
     # --- learning -----------------------------------------------------------------------------------------------
 
-    def check_outcome(self, outcome: Outcome, label: str) -> None:
+    def check_outcome(self, outcome: Outcome, request: DecisionRequest) -> None:
         """Refuse an answer in words that this model does not learn from."""
         given = [word for word in ("correct", "reward", "label", "void") if getattr(outcome, word) is not None]
         if len(given) != 1:
             raise invalid("say exactly one of correct, reward, label or void")
         if outcome.label is not None:
             self.code(outcome.label)
+            if self.feedback == "full" and outcome.label not in (self.among(request) or self.labels):
+                raise invalid(f"{outcome.label!r} cannot be the right label: it was not available")
         if outcome.played is not None:
             self.code(outcome.played)
         if outcome.reward is not None and self.feedback == "full":
             raise invalid("full information: say which label is right")
-        if outcome.reward not in (None, 0.0, 1.0) and not CAN_REWARD:
-            raise invalid("rewards other than 0 and 1 are not known to this version")
+        if outcome.reward not in (None, 0.0, 1.0) and not self.takes_fractions:
+            raise invalid(f"{self.learner.algorithm} learns from rewards of 0 and 1 only")
         if outcome.correct is False and self.feedback == "full":
             raise invalid("full information: say which label is right, not only that ours was wrong")
 

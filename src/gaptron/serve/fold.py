@@ -71,6 +71,8 @@ class Model:
             if request.played is None:
                 raise invalid('the model is an apprentice: say "played", your own label and its probability')
             self.adapter.code(request.played.label)
+            if request.played.label not in (self.adapter.among(request) or self.adapter.labels):
+                raise invalid(f"{request.played.label!r} was played, but is not among the labels available")
             played = request.played
             return Decided(request, self.version, played.label, played.probability, would=label, due=due, waits=waits)
         if request.played is not None:
@@ -79,7 +81,7 @@ class Model:
 
     def check_outcome(self, outcome: Outcome, decision: Decided) -> None:
         """Refuse an answer that makes no sense for this model."""
-        self.adapter.check_outcome(outcome, decision.label)
+        self.adapter.check_outcome(outcome, decision.request)
 
     def check_change(self, change: ChangedModel) -> None:
         """Refuse a change that cannot be made."""
