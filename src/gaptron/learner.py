@@ -212,7 +212,10 @@ class Learner:
 
     @property
     def weights(self) -> Matrix:
-        """The weights, K × d. Those of `advised-gaptron` are its certified part's; the advisers have their own."""
+        """The weights, K × d. Those of `advised-gaptron` are its certified part's; the advisers have their own.
+
+        Under bandit feedback they are zero as long as no round had to be certified.
+        """
         with self._use.reading:
             return self._core.weights
 
