@@ -1,4 +1,4 @@
-"""A run of Advised Gaptron in three panels: who decided, who was heard, and how much was explored."""
+"""A run of Advised Gaptron in three panels: what free rounds cost and prove, who was heard, and mistakes."""
 
 from pathlib import Path
 
@@ -44,21 +44,13 @@ def figure(path: Path) -> None:
     trace = runs["advised-gaptron"]
     rounds = np.arange(1, trace.rounds + 1)
 
-    drawing, (who, heard, rate) = pyplot.subplots(1, 3, figsize=(11.0, 3.5), layout="constrained")
-    explored = smooth(trace.note("explored"))
-    who.stackplot(rounds, 1.0 - explored, explored, colors=[BLUE.light, VERMILLION.light], alpha=0.85)
-    who.text(0.5, 0.45, "the advice's label", transform=who.transAxes, ha="center", color="white", fontsize=10)
-    who.set(title="who decided", ylabel="share of the distribution", ylim=(0, 1), xlim=(1, trace.rounds))
-    who.annotate(
-        "other labels,\nas the proof demands",
-        (0.05, 0.93),
-        (0.3, 0.72),
-        xycoords=who.transAxes,
-        textcoords=who.transAxes,
-        color="white",
-        fontsize=9,
-        arrowprops={"arrowstyle": "->", "color": "white"},
-    )
+    drawing, (free, heard, rate) = pyplot.subplots(1, 3, figsize=(11.0, 3.5), layout="constrained")
+    missed = np.cumsum(trace.codes != trace.truth)
+    proved = missed - np.append(trace.note("cost")[1:], np.nan)  # the note is what was spent before the round
+    free.plot(rounds, proved, color=BLUE.light, linewidth=2.2, label="proved by the hits, Ψ")
+    free.plot(rounds, missed, color=VERMILLION.light, linestyle="--", linewidth=2.2, label="misses, M")
+    free.set(title="free rounds: cost and proof", ylabel="sum so far", xlim=(1, trace.rounds), ylim=(0, None))
+    free.legend(frameon=False, fontsize=9, loc="upper left")
 
     colours, styles = (GREY, GREEN.light, BLUE.light, ORANGE.light), ("-", "--", "-", "-.")
     for name, colour, style in zip(EXPERTS, colours, styles):
@@ -67,11 +59,11 @@ def figure(path: Path) -> None:
     heard.legend(frameon=False, fontsize=8.5, ncols=2, loc="upper center")
 
     for name, colour, style in (("frugal-gaptron", VERMILLION.light, "--"), ("advised-gaptron", BLUE.light, "-")):
-        chance = np.cumsum(runs[name].note("explored")) / rounds
-        rate.loglog(rounds[9:], chance[9:], color=colour, linestyle=style, linewidth=2.2, label=name)
-    rate.set(title="exploration, mean so far", ylabel="probability of another label", ylim=(None, 1))
+        wrong = np.cumsum(runs[name].codes != runs[name].truth) / rounds
+        rate.plot(rounds, wrong, color=colour, linestyle=style, linewidth=2.2, label=name)
+    rate.set(title="mistakes, mean so far", ylabel="share of rounds", ylim=(0, 1), xlim=(1, trace.rounds))
     rate.legend(frameon=False, fontsize=9)
-    for panel in (who, heard, rate):
+    for panel in (free, heard, rate):
         panel.set_xlabel("round")
         panel.spines[["top", "right"]].set_visible(False)
     mistakes = ", ".join(f"{name} {run.mistakes / run.rounds:.1%}" for name, run in runs.items())
