@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gaptron.experiments.task import Task
+from gaptron.streams.rows_by_name import is_table
 
 FLAGS = {"unit_norm": "--unit-norm", "constant": "--constant", "log1p": "--log1p", "standardize": "--standardize"}
 OPTIONS = {
@@ -25,6 +26,8 @@ def play_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, 
             words += [OPTIONS[name], str(value)]
         elif name in FLAGS and value:
             words.append(FLAGS[name])
+    if is_table(data, options.get("format")):
+        words.append("--raw")  # a comparison takes a table's numbers as they are
     if options.get("header") is not None:
         words.append("--header" if options["header"] else "--no-header")
     if options.get("classes"):
