@@ -57,6 +57,7 @@ def test_asyncio_too(server: Process) -> None:
 
 def test_what_the_service_refuses_is_raised_and_not_hidden_by_a_fallback(server: Process) -> None:
     client = Client(server.url, "triage", fallback="mail")
+    client.decide(ROW)  # now the width of rows is known
     with pytest.raises(ServiceError, match="422") as caught:
         client.decide([1.0])
     assert caught.value.status == 422
