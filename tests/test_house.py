@@ -11,11 +11,26 @@ from gaptron.errors import SettingError
 from gaptron.types import Card
 
 FOLDER = Path(algorithms.__file__).parent
-CONTRACT = ("init", "scratch", "weights", "recommend", "theorem", "bound", "decide", "learn")
+CONTRACT = ("init", "scratch", "weights", "recommend", "theorem", "bound")
+VERBS = ("decide", "learn")
+
+
+def sources(name):
+    """The file of an algorithm, or the files of its folder."""
+    one = FOLDER / f"{NAMES[name]}.py"
+    return [one] if one.exists() else sorted((FOLDER / NAMES[name]).glob("*.py"))
+
+
+def bodies(file):
+    """The modules that have an algorithm's verbs: the file itself, or one for each feedback."""
+    if hasattr(file, "decide"):
+        return [file]
+    return [part for part in vars(file).values() if inspect.ismodule(part) and hasattr(part, "decide")]
 
 
 def test_names_are_the_files_of_the_folder():
     files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    files |= {path.parent.name for path in FOLDER.glob("*/__init__.py")}
     assert set(NAMES.values()) == files
     assert len(set(NAMES.values())) == len(NAMES)
     assert list(NAMES) == sorted(NAMES)
@@ -29,12 +44,17 @@ def test_every_file_keeps_the_contract(name):
     for part in CONTRACT:
         assert inspect.isfunction(getattr(file, part)), part
         assert getattr(file, part).__doc__, part
-    own = {n: c for n, c in vars(file).items() if isinstance(c, type) and c.__module__ == file.__name__}
-    settings = [n for n in own if f"{n}State" in own]
-    assert len(settings) == 1
-    assert settings[0].lower() == NAMES[name].replace("_", "")
-    for tuple_ in (own[settings[0]], own[f"{settings[0]}State"]):
-        assert issubclass(tuple_, tuple) and tuple_._fields and tuple_.__doc__
+    assert bodies(file)
+    for body in bodies(file):
+        for verb in VERBS:
+            assert callable(getattr(body, verb)) and getattr(body, verb).__doc__, verb
+        own = {n: c for n, c in vars(body).items() if isinstance(c, type) and c.__module__ == body.__name__}
+        settings = [n for n in own if f"{n}State" in own]
+        assert len(settings) == 1
+        last = "" if body is file else body.__name__.rpartition(".")[2]
+        assert settings[0].lower() == NAMES[name].replace("_", "") + last
+        for tuple_ in (own[settings[0]], own[f"{settings[0]}State"]):
+            assert issubclass(tuple_, tuple) and tuple_._fields and tuple_.__doc__
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,7 +68,7 @@ def test_what_recommend_takes_is_a_setting_or_named_like_one(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_algorithm_is_ignorant_of_the_other_rooms(name):
-    text = (FOLDER / f"{NAMES[name]}.py").read_text().replace(load(name).__doc__, "")  # whose example uses them
+    text = "".join(path.read_text() for path in sources(name)).replace(load(name).__doc__, "")  # whose example uses them
     for word in ("numba", "json", "http", "plot", "import scipy", "gaptron.learner", "gaptron.streams"):
         assert word not in text
 

@@ -620,9 +620,10 @@ def test_open_decisions_make_the_rounds_played_after_them_late():
 
 
 def test_an_open_decision_ends_the_certificate_of_those_after_it():
-    learner = make("frugal-gaptron", norm=None)
+    """Under bandit feedback; with full information it goes on, and counts what late answers cost."""
+    learner = make("frugal-gaptron", norm=None, feedback="bandit")
     waiting, prompt = learner.decide(X[0]), learner.decide(X[1])
-    learner.learn(prompt, label=int(Y[1]))
+    learner.learn(prompt, correct=True)
     with pytest.raises(NoBoundError, match="1 decisions late"):
         _ = learner.certificate
     learner.forget(waiting)

@@ -12,7 +12,7 @@ from gaptron.algorithms import NAMES
 from tests.conftest import REPOSITORY
 
 # Where an algorithm may be named: the default, and figures that are about certain algorithms.
-DEFAULTS = {"learner.py", "cli/play.py"}
+DEFAULTS = {"learner.py", "cli/play.py", "cli/warm.py"}
 FIGURES = {"report/advice.py", "report/colours.py", "report/exploration.py"}
 # Words that are also something else: the package itself, and an oracle of squarecb.
 OTHER_MEANINGS = {"gaptron", "softmax", "separable"}
@@ -90,7 +90,7 @@ def test_the_laws_and_growth_cover_it(copy):
 
 def test_the_command_line_plays_and_lists_it(copy):
     assert "mine" in run(copy, sys.executable, "-m", "gaptron", "algorithms")
-    shown = run(copy, sys.executable, "-m", "gaptron", "play", "digits", "-a", "mine", "--limit", "50", "--no-bound")
+    shown = run(copy, sys.executable, "-m", "gaptron", "play", "digits", "-a", "mine", "--limit", "50", "--verbose")
     assert "mine" in shown and "gamma=" in shown
 
 

@@ -111,11 +111,11 @@ def test_nothing_a_learner_holds_is_left_out():
     """A new attribute belongs into the file, or into one of these lists with a reason."""
     learner = started()
     tree = learner.__getstate__()
-    # By other names in the file (classes, norm_promised, pending), or of one call alone.
-    elsewhere = {"_core", "_classes", "_promised", "_open", "_use", "_interrupted"}
+    # By other names in the file (classes, norm_promised, pending, features), or of one call alone.
+    elsewhere = {"_core", "_classes", "_promised", "_open", "_names", "_use", "_interrupted"}
     assert {name.removeprefix("_") for name in set(vars(learner)) - elsewhere} <= set(tree)
     # The problem and the algorithm's name are the learner's part of the file; all else is made anew from the settings.
-    made_anew = {"algorithm", "file", "problem", "round", "scratch", "fresh", "_shown", "seen_room"}
+    made_anew = {"algorithm", "file", "problem", "round", "scratch", "fresh", "_shown", "_memory", "seen_room"}
     compiled = {"_decide_once", "_commit_once", "_learn_once"}
     in_file = {"rng": "generator", "seen": "observed"}
     held = set(vars(learner._core)) - made_anew - compiled - {"observes"}  # the last is the learner's part of the file
