@@ -68,7 +68,9 @@ def test_what_recommend_takes_is_a_setting_or_named_like_one(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_algorithm_is_ignorant_of_the_other_rooms(name):
-    text = "".join(path.read_text() for path in sources(name)).replace(load(name).__doc__, "")  # whose example uses them
+    text = "".join(path.read_text() for path in sources(name)).replace(
+        load(name).__doc__, ""
+    )  # whose example uses them
     for word in ("numba", "json", "http", "plot", "import scipy", "gaptron.learner", "gaptron.streams"):
         assert word not in text
 

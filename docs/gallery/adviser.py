@@ -5,9 +5,8 @@ the truth is told and scikit-learn's `SGDClassifier` learns along (weights are a
 only right or wrong is heard, and the adviser was trained on old data and frozen.
 
 **Look at** the weight of the caller's model: a companion that learns comes to be heard; the frozen one is heard at
-once, until the labels change names half-way and it is dropped. H (below, an estimate) counts the mistakes that the
-certificate's demands cost against the advice, and [the certificate](../advised.md#what-is-promised) stands whatever
-is said.
+once, until the labels change names half-way and it is dropped. [The certificate](../advised.md#what-is-promised)
+stands whatever is said.
 """
 
 import numpy as np
@@ -43,7 +42,7 @@ for panel, name, who, trace, truth in [
 ]:
     alone = Learner(n_classes=3, feedback=who.problem.feedback.word, seed=0).play(X, truth)
     print(f"{name}: {trace.mistakes} mistakes, {alone.mistakes} without advice")
-    print(f"    H = {who.advice.cost:.1f}", {adviser: round(weight, 2) for adviser, weight in who.advice.heard.items()})
+    print("    weights:", {adviser: round(weight, 2) for adviser, weight in who.advice.heard.items()})
     panel.plot(trace.note("caller"))
     panel.set(title=name, ylabel="weight of the caller")
 panels[1].set(xlabel="rounds")
