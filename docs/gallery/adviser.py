@@ -5,8 +5,8 @@ the truth is told and scikit-learn's `SGDClassifier` learns along (weights are a
 only right or wrong is heard, and the adviser was trained on old data and frozen.
 
 **Look at** the weight of the caller's model: a companion that learns comes to be heard; the frozen one is heard at
-once, until the labels change names half-way and it is dropped. [The certificate](../advised.md#what-is-promised)
-stands whatever is said.
+once, until the labels change names half-way and it is dropped, not smoothly: under bandit feedback this weight is also
+for the labels that the caller does *not* say. [The certificate](../advised.md#what-is-promised) stands whatever is said.
 """
 
 import numpy as np
