@@ -6,7 +6,8 @@ only right or wrong is heard, and the adviser was trained on old data and frozen
 
 **Look at** the weight of the caller's model: a companion that learns comes to be heard; the frozen one is heard at
 once, until the labels change names half-way and it is dropped, not smoothly: under bandit feedback this weight is also
-for the labels that the caller does *not* say. [The certificate](../advised.md#what-is-promised) stands whatever is said.
+for the labels that the caller does *not* say. [The certificate](../advised.md#what-is-promised) stands all
+the same.
 """
 
 import numpy as np
