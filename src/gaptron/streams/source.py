@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,7 +22,7 @@ from gaptron.errors import StreamError
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
 _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # any that does not end its line
-PIECE = 1 << 22  # bytes that are read at a time
+PIECE = 1 << 20  # bytes that are read at a time
 LINE_FEED = 10
 MARK = b"\xef\xbb\xbf"  # the byte order mark some editors write before UTF-8
 
@@ -32,7 +32,9 @@ class Source:
     """A path, or "-" for standard input, which can be read once."""
 
     path: str
+    watch: Callable[[int], None] | None = None  # is told how many bytes of the file have been read
     spent: bool = field(default=False, init=False)
+    _raw: IO[bytes] | None = field(default=None, init=False)
 
     @property
     def piped(self) -> bool:
@@ -66,8 +68,13 @@ class Source:
 
     @contextmanager
     def _path(self) -> Iterator[IO[bytes]]:
-        with _UNPACK.get(self.suffixes[1], open)(self.path, "rb") as file:
-            yield file
+        unpack = _UNPACK.get(self.suffixes[1])
+        with open(self.path, "rb") as self._raw:
+            if unpack is None:
+                yield self._raw
+                return
+            with unpack(self._raw) as file:
+                yield file
 
     @contextmanager
     def _piped(self) -> Iterator[IO[bytes]]:
@@ -81,6 +88,11 @@ class Source:
             yield _UNPACK[packed](file) if packed else file
         finally:
             file.detach()  # or the caller's standard input would be closed with it
+
+    def tell(self) -> None:
+        """Say how far the file has been read."""
+        if self.watch is not None and self._raw is not None:
+            self.watch(self._raw.tell())
 
     @contextmanager
     def seekable(self) -> Iterator[str | io.BytesIO]:
@@ -142,6 +154,7 @@ def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Ite
     first = 1
     with source.open() as file:
         for data in [file.read()] if rows is None else _pieces(file, rows):
+            source.tell()
             if data:
                 yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment)
             first += line_feeds(data)
