@@ -9,7 +9,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePath
@@ -34,7 +34,6 @@ class Source:
     path: str
     watch: Callable[[int], None] | None = None  # is told how many bytes of the file have been read
     spent: bool = field(default=False, init=False)
-    _raw: IO[bytes] | None = field(default=None, init=False)
 
     @property
     def piped(self) -> bool:
@@ -68,13 +67,16 @@ class Source:
 
     @contextmanager
     def _path(self) -> Iterator[IO[bytes]]:
-        unpack = _UNPACK.get(self.suffixes[1])
-        with open(self.path, "rb") as self._raw:
-            if unpack is None:
-                yield self._raw
-                return
-            with unpack(self._raw) as file:
+        unpack = _UNPACK.get(self.suffixes[1], open)
+        if self.watch is None:
+            with unpack(self.path, "rb") as file:
                 yield file
+            return
+        with (
+            io.BufferedReader(_Watched(self.path, self.watch)) as raw,
+            nullcontext(raw) if unpack is open else unpack(raw) as file,
+        ):
+            yield file
 
     @contextmanager
     def _piped(self) -> Iterator[IO[bytes]]:
@@ -89,11 +91,6 @@ class Source:
         finally:
             file.detach()  # or the caller's standard input would be closed with it
 
-    def tell(self) -> None:
-        """Say how far the file has been read."""
-        if self.watch is not None and self._raw is not None:
-            self.watch(self._raw.tell())
-
     @contextmanager
     def seekable(self) -> Iterator[str | io.BytesIO]:
         """What a library that jumps in its file can read."""
@@ -105,6 +102,19 @@ class Source:
         with self.open() as file:
             data = io.BytesIO(file.read())
         yield data
+
+
+class _Watched(io.FileIO):
+    """A file that says how many of its bytes have been read."""
+
+    def __init__(self, path: str, watch: Callable[[int], None]) -> None:
+        super().__init__(path, "rb")
+        self._watch = watch
+
+    def readinto(self, buffer: Any) -> int | None:
+        count = super().readinto(buffer)
+        self._watch(self.tell())
+        return count
 
 
 class Text(NamedTuple):
@@ -153,31 +163,34 @@ def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Ite
     """The source in pieces of at most `rows` lines and of about `PIECE` bytes; None: in one piece."""
     first = 1
     with source.open() as file:
-        for data in [file.read()] if rows is None else _pieces(file, rows):
-            source.tell()
+        for data, lines in [(file.read(), 0)] if rows is None else _pieces(file, rows):
             if data:
                 yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment)
-            first += line_feeds(data)
+            first += lines
 
 
-def _pieces(file: Any, rows: int) -> Iterator[bytes]:
-    """Whole lines as they come: a piece ends with its last line that is whole, however little follows."""
+def _pieces(file: Any, rows: int) -> Iterator[tuple[bytes, int]]:
+    """Whole lines as they come, and how many they are."""
     waiting: list[bytes] = []
     size = lines = 0  # of what waits
     room = 1 << 16  # a small file takes little memory
     while more := file.read1(room):
         room = min(2 * room, PIECE)
-        ends = np.flatnonzero(np.frombuffer(more, dtype=np.uint8) == LINE_FEED) + 1
-        start = 0
-        while len(ends) and (lines + len(ends) >= rows or size + len(more) - start >= PIECE):
-            last = min(rows - lines, len(ends)) - 1
-            stop = int(ends[last])
-            yield b"".join([*waiting, more[start:stop]])
-            ends, start, waiting, size, lines = ends[last + 1 :], stop, [], 0, 0
+        start, found = 0, line_feeds(more)
+        if lines + found >= rows:
+            ends = np.flatnonzero(np.frombuffer(more, dtype=np.uint8) == LINE_FEED) + 1
+            for stop in ends[rows - lines - 1 :: rows].tolist():
+                yield b"".join([*waiting, more[start:stop]]), rows
+                start, waiting = stop, []
+            size, lines, found = 0, 0, (lines + found) % rows
+        if found and size + len(more) - start >= PIECE:
+            stop = more.rfind(b"\n") + 1
+            yield b"".join([*waiting, more[start:stop]]), lines + found
+            start, waiting, size, lines, found = stop, [], 0, 0, 0
         waiting.append(more[start:])
-        size, lines = size + len(more) - start, lines + len(ends)
+        size, lines = size + len(more) - start, lines + found
     if size:
-        yield b"".join(waiting)
+        yield b"".join(waiting), lines
 
 
 def line_feeds(data: bytes) -> int:
