@@ -9,7 +9,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePath
@@ -72,10 +72,8 @@ class Source:
             with unpack(self.path, "rb") as file:
                 yield file
             return
-        with (
-            io.BufferedReader(_Watched(self.path, self.watch)) as raw,
-            nullcontext(raw) if unpack is open else unpack(raw) as file,
-        ):
+        raw = io.BufferedReader(_Watched(self.path, self.watch))
+        with raw, raw if unpack is open else unpack(raw) as file:
             yield file
 
     @contextmanager
