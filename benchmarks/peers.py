@@ -5,11 +5,16 @@ in one call, River's softmax regression one example at a time; and dense rows (d
 River and through `decide` and `learn`. Each does what it does by default; the figure is speed alone. A
 peer that is not installed is left out and said so: `pip install vowpalwabbit river`.
 
-    python benchmarks/peers.py [--rounds 100000]
+Then the same rounds from a text file, svmlight and VW text, each by a new process: processor time from its start to its
+end, and the most memory it took.
+
+    python benchmarks/peers.py [--rounds 100000] [--text-rounds 300000]
 """
 
 import argparse
 import importlib.util
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -97,10 +102,63 @@ def vw(stream: Stream) -> float:
         return time.perf_counter() - start
 
 
+def write(rounds: int, svmlight: Path, vw_text: Path) -> None:
+    """So many rounds of synsep in both formats, a part at a time."""
+    with svmlight.open("w") as one, vw_text.open("w") as other:
+        for start in range(0, rounds, 50_000):
+            stream = synsep(min(50_000, rounds - start), seed=start)
+            X: Any = stream.X
+            for a, b, y in zip(X.indptr[:-1], X.indptr[1:], stream.y, strict=True):
+                features = X.indices[a:b].tolist()
+                one.write(f"{y + 1} " + " ".join([f"{i + 1}:1" for i in features]) + "\n")
+                other.write(f"{y + 1} | " + " ".join([f"f{i}" for i in features]) + "\n")
+
+
+# Run by a process of its own: a child is said to take at least the memory of whoever started it.
+MEASURE = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
+def process(*words: str) -> tuple[float, float]:
+    """Processor seconds and megabytes that a command took, the best of three."""
+    command = [sys.executable, "-c", MEASURE, sys.executable, "-m", *words]
+    runs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() for _ in range(3)]
+    return min(float(run[0]) for run in runs), min(float(run[1]) for run in runs)
+
+
+def text_files(rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        svmlight, vw_text = Path(folder, "data.svm"), Path(folder, "data.vw")
+        write(rounds, svmlight, vw_text)
+        logistic = ("-a", "gaptron", "--loss", "logistic")
+        runs: dict[str, tuple[str, ...]] = {
+            f"{name}, {path.suffix[1:]}": ("gaptron", "play", str(path), "--no-bound", *words)
+            for path in (svmlight, vw_text)
+            for name, words in (("gaptron logistic", logistic), ("the default", ()))
+        }
+        runs["Vowpal Wabbit --oaa, vw"] = ("vowpalwabbit", "--oaa", "9", "-d", str(vw_text), "--quiet")
+        print(f"text files, {rounds:,} rounds: {svmlight.stat().st_size / 1e6:.0f} MB of svmlight, ", end="")
+        print(f"{vw_text.stat().st_size / 1e6:.0f} MB of VW text; whole processes")
+        for name, words in runs.items():
+            if importlib.util.find_spec(words[0]) is None:
+                print(f"  {name:<30} not installed: pip install {words[0]}")
+                continue
+            seconds, memory = process(*words)
+            print(
+                f"  {name:<30}{seconds:>9.2f} s{rounds / seconds / 1e6:>9.3f} M rounds/s{memory:>9.0f} MB", flush=True
+            )
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=100_000)
-    T = arguments.parse_args().rounds
+    arguments.add_argument("--text-rounds", type=int, default=300_000)
+    given = arguments.parse_args()
+    T = given.rounds
     stream = synsep(T)
     few = min(T, 5_000)
     runs = {
@@ -121,6 +179,7 @@ def main() -> None:
         speed = rounds / min(run() for _ in range(3))
         ours = ours or speed
         print(f"  {name:<30}{speed / 1e6:>9.4f} M rounds/s   gaptron logistic is {ours / speed:>7.1f} x as fast")
+    text_files(given.text_rounds)
 
 
 if __name__ == "__main__":
