@@ -265,7 +265,7 @@ def _squares(X: Table) -> Vector:
     return np.concatenate([np.zeros(0), *(np.vecdot(piece, piece) for piece in pieces)])
 
 
-def _by_row(reduce: np.ufunc, values: NDArray[Any], ends: Integers) -> Vector:
+def _by_row(reduce: np.ufunc, values: NDArray[Any], ends: NDArray[Any]) -> Vector:
     """The stored values of each sparse row, reduced to one number; 0 for a row without any."""
     result = np.zeros(len(ends) - 1)
     filled = np.flatnonzero(ends[1:] > ends[:-1])

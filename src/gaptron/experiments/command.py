@@ -41,4 +41,8 @@ def play_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, 
     if task.shuffle:
         words += ["--shuffle", str(task.seed)]
     words += ["--seed", str(task.seed)]
-    return shlex.join(words if task.bound else [*words, "--no-bound"])
+    if not task.bound:
+        words.append("--no-bound")
+    elif not task.shuffle:
+        words.append("--bound")  # else a large file would be read as it is played
+    return shlex.join(words)

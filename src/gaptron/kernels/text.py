@@ -23,7 +23,8 @@ SPLIT = 2.0**27 + 1.0  # cuts a float64 in two halves
 SURE = 2.0**-40  # far above the relative error of what a correction is made of
 EXACT = np.uint64(2**53)
 
-LINE, COMMENT, COLON, BAR, QUOTE = 10, 35, 58, 124, 39  # bytes
+# Bytes, and not plain numbers: the compiler would make a function anew for every number it is given.
+LINE, COMMENT, COLON, BAR, QUOTE = (np.uint8(byte) for byte in b"\n#:|'")
 ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
 
 CRC = np.empty(256, dtype=np.uint64)  # the steps of zlib's crc32
@@ -257,10 +258,10 @@ def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: in
             return known
         first = np.uint64(spans[found, 0])
         same = np.uint64(spans[found, 1]) - first == stop - start
-        at = ZERO
-        while same and at < stop - start:
-            same = data[first + at] == data[start + at]
-            at += ONE
+        byte = ZERO
+        while same and byte < stop - start:
+            same = data[first + byte] == data[start + byte]
+            byte += ONE
         if same:
             return int(found)
         place += ONE
@@ -319,7 +320,7 @@ def vw(
     size = np.uint64(data.shape[0])
     power_of_two = width & (width - ONE) == ZERO
     at, entries = ZERO, ZERO
-    rows, known, many = 0, 0, 0
+    rows, known, many = 0, np.int64(0), 0
     untidy = False
     while at < size:
         c = data[at]
@@ -368,7 +369,9 @@ def vw(
             known += 1
         marks[rows] = mark
         # --- the features
-        first, before, tidy, waits = entries, -1, True, False
+        first, waits = entries, False
+        before: Any = -1
+        tidy: Any = True
         factor, prefix = 1.0, CRC_START
         while c != LINE:
             if c == BAR:  # a namespace
