@@ -9,17 +9,17 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gaptron.errors import InputError, SettingError
 from gaptron.event_id import new_event_id
-from gaptron.serve import adapter, entries, snapshots
+from gaptron.serve import adapter, decisions, entries, snapshots
 from gaptron.serve.committer import Committer
-from gaptron.serve.entries import Answered, Body, Changed, Created, Decided, Entry, Ticked
+from gaptron.serve.decisions import Known, check_event, check_same, without_event
+from gaptron.serve.entries import Answered, Body, Changed, Created, Decided, Entry, Row, Ticked
 from gaptron.serve.fold import Model
 from gaptron.serve.problems import RefusedError, invalid, not_now, unknown
-from gaptron.serve.store import Snapshot, Store
+from gaptron.serve.store import SharedStore, Snapshot, Store, shared
 from gaptron.serve.words import (
     ChangedModel,
     DecisionAnswer,
@@ -32,7 +32,6 @@ from gaptron.serve.words import (
     OutcomeResult,
     Problem,
     SparseX,
-    is_event,
 )
 
 MOST_MODELS = 100
@@ -41,18 +40,8 @@ MOST_OPEN = 200_000  # decisions of a model whose wait is not over
 REMEMBERED = 20_000  # decisions kept in memory, so that their answers need not be looked up
 TICK, MOST_IN_TICK = 1.0, 500  # seconds between looks at what is due; how many are learned without a pause
 SNAPSHOT_ROWS, SNAPSHOT_SECONDS = 50_000, 300.0
-
-
-class Known(NamedTuple):
-    """A decision of the log and its answer if there is one."""
-
-    decided: Entry
-    answered: Entry | None = None
-
-    @property
-    def seq(self) -> int:
-        """The last entry about it."""
-        return self.decided.seq if self.answered is None else self.answered.seq
+MOST_TAKEN = 500  # decisions of deciders that get their places without a pause
+PUBLISH_SHARE = 20.0  # models are not packed for deciders in more than one part of so many
 
 
 def clock() -> int:
@@ -70,8 +59,20 @@ class Counts:
 class Desk:
     """The models, and the way into the log."""
 
-    def __init__(self, store: Store, committer: Committer, models: dict[str, Model], *, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        models: dict[str, Model],
+        *,
+        now: Callable[[], int],
+        deciders: SharedStore | None = None,
+    ) -> None:
         self.store, self.committer, self.models = store, committer, models
+        self._deciders = deciders  # None: we decide ourselves
+        self._taking = asyncio.Lock()
+        self._published: dict[str, tuple[Any, ...]] = {}  # what each model was when it was published
+        self._publish_at = 0.0
         self._seq, self._at = store.last()
         committer.committed = self._seq
         self._now = now
@@ -130,7 +131,7 @@ class Desk:
         await self._prepare(model, [request])
         known, again = self._decide(model, request)
         await self.committer.until(known.decided.seq)
-        return self.decision_answer(known), again
+        return self._answer_of(known), again
 
     async def decide_many(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
         """Decisions in their order, in one commit; a problem in the place of each that is refused."""
@@ -144,7 +145,7 @@ class Desk:
                 results.append(refusal.problem(request.event_id))
         await self.committer.until(max((known.decided.seq for known in results if isinstance(known, Known)), default=0))
         return [
-            DecisionResult(decision=self.decision_answer(known))
+            DecisionResult(decision=self._answer_of(known))
             if isinstance(known, Known)
             else DecisionResult(problem=known)
             for known in results
@@ -157,15 +158,17 @@ class Desk:
         await self._recall(model, [request.event_id for request in requests if request.event_id])
 
     def _decide(self, model: Model, request: DecisionRequest) -> tuple[Known, bool]:
-        name, event, request = model.name, request.event_id, _without_event(request)
+        name, event, request = model.name, request.event_id, without_event(request)
         if event is None:
             event = new_event_id()
-        _check_event(event)
+        check_event(event)
         known = self._recent.get((name, event))
         if known is not None:
-            if known.decided.body.request != request:
+            try:
+                check_same(known, request)
+            except RefusedError:
                 self.counts[name].refused += 1
-                raise RefusedError(422, "other-request", f"event {event!r} was decided for another request")
+                raise
             self.counts[name].retries += 1
             return known, True
         self._check_pressure()
@@ -196,29 +199,13 @@ class Desk:
 
     async def show(self, name: str, event: str) -> DecisionShown:
         """A decision and its answer, on disk."""
-        known = await self._known(self.model(name), event)
+        model = self.model(name)
+        known = await self._known(model, event)
         await self.committer.until(known.seq)
-        outcome = None if known.answered is None else known.answered.body.outcome
-        return DecisionShown(**self._fields(known), at=as_time(known.decided.at), outcome=outcome)
+        return decisions.shown(known, model.adapter.labels)
 
-    def decision_answer(self, known: Known) -> DecisionAnswer:
-        """A decision in the words of the answer, always the same."""
-        return DecisionAnswer(**self._fields(known))
-
-    def _fields(self, known: Known) -> dict[str, Any]:
-        entry, decided = known.decided, known.decided.body
-        labels = self.models[entry.model].adapter.labels
-        return {
-            "event_id": entry.event,
-            "label": decided.label,
-            "probability": decided.probability,
-            "model": entry.model,
-            "seq": entry.seq,
-            "version": decided.version,
-            "distribution": None if decided.distribution is None else dict(zip(labels, decided.distribution)),
-            "would": decided.would,
-            "answer_by": None if decided.due is None else as_time(decided.due),
-        }
+    def _answer_of(self, known: Known) -> DecisionAnswer:
+        return decisions.answer(known, self.models[known.decided.model].adapter.labels)
 
     # --- outcomes -------------------------------------------------------------------------------------------------
 
@@ -287,7 +274,7 @@ class Desk:
         return self._found(model, event)
 
     def _found(self, model: Model, event: str) -> Known:
-        _check_event(event)
+        check_event(event)
         known = self._recent.get((model.name, event))
         if known is None:
             raise unknown(f"model {model.name!r} has made no decision for event {event!r}")
@@ -302,6 +289,8 @@ class Desk:
             found = self.store.find(model.name, missing)
         else:
             found = await asyncio.to_thread(self.store.find, model.name, missing)
+        if any(rows.decision.seq < 0 for rows in found.values()):
+            await self.take_in()
         for event, rows in found.items():
             if (model.name, event) not in self._recent:  # what memory has is newer
                 answered = None if rows.outcome is None else entries.read(rows.outcome)
@@ -321,7 +310,9 @@ class Desk:
     # --- as time goes by --------------------------------------------------------------------------------------------
 
     async def tick(self) -> None:
-        """Learn from what is due, and take snapshots that are due."""
+        """Take in what deciders decided, learn from what is due, publish, and take snapshots that are due."""
+        if self._deciders is not None:
+            await self.take_in()
         upto = self._time()
         for model in list(self.models.values()):
             while (due := model.next_due(upto, MOST_IN_TICK)) is not None:
@@ -332,6 +323,40 @@ class Desk:
             grown, old = model.version - version, time.monotonic() - when
             if grown >= SNAPSHOT_ROWS or (grown and old >= SNAPSHOT_SECONDS):
                 self.keep(model)
+        if self._deciders is not None and time.monotonic() >= self._publish_at:
+            await self._publish(self._deciders)
+
+    async def take_in(self) -> None:
+        """Give the decisions that deciders wrote their places in the log.
+
+        One at a time: what is read under the lock is behind every commit of those before.
+        """
+        store = shared(self.store)
+        async with self._taking:
+            while rows := await asyncio.to_thread(store.drafts, MOST_TAKEN):
+                for row in rows:
+                    self._take(row)
+                await self.committer.until(self._seq)
+
+    def _take(self, row: Row) -> None:
+        entry = entries.read(row._replace(seq=self._seq + 1, at=self._time()))
+        self.models[row.model].apply(entry, check=False)
+        self._seq, self._at = entry.seq, entry.at
+        self.committer.add(row._replace(seq=entry.seq, at=entry.at, draft=row.seq))
+        self._remember(Known(entry))
+
+    async def _publish(self, store: SharedStore) -> None:
+        """Let deciders have the models that have changed; not so often that it takes up the time."""
+        started, changed = time.monotonic(), []
+        for name, model in self.models.items():
+            now = (model.version, model.adapter.labels, model.wait, model.default, model.mode, model.adapter.width)
+            if self._published.get(name) != now:
+                self._published[name] = now
+                changed.append(Snapshot(name, model.seq, snapshots.packed(model, to_decide=True)))
+        took = time.monotonic() - started
+        self._publish_at = started + PUBLISH_SHARE * took
+        if changed:
+            await self.committer.call(lambda: store.publish(changed))
 
     def keep(self, model: Model) -> None:
         """Take a snapshot, to be written with all entries it knows of."""
@@ -343,24 +368,3 @@ class Desk:
         for model in self.models.values():
             if model.version != self._kept[model.name][0]:
                 self.keep(model)
-
-
-def as_time(at: int) -> str:
-    """In the words of ISO 8601."""
-    return datetime.fromtimestamp(at / 1e6, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _check_event(event: str) -> None:
-    if not is_event(event):
-        raise invalid("an event_id is 1 to 128 letters, digits and . _ : - and begins with a letter or digit")
-
-
-def _without_event(request: DecisionRequest) -> DecisionRequest:
-    return DecisionRequest(
-        x=request.x,
-        features=request.features,
-        among=request.among,
-        exclude=request.exclude,
-        advice=request.advice,
-        played=request.played,
-    )

@@ -20,6 +20,7 @@ class Row(NamedTuple):
     event: str | None
     at: int  # µs since 1970, never less than the row before
     body: str
+    draft: int = 0  # below 0: a decider wrote it under this number, and now it gets its place
 
 
 class Created(Struct, omit_defaults=True):
@@ -35,6 +36,13 @@ class Changed(Struct, omit_defaults=True):
     change: ChangedModel
 
 
+class Made(Struct, array_like=True):
+    """How a decider made a decision: with the model as it was after entry `seq`, at a time by its own clock."""
+
+    seq: int
+    at: int  # µs since 1970
+
+
 class Decided(Struct, omit_defaults=True):
     """A label drawn."""
 
@@ -46,6 +54,7 @@ class Decided(Struct, omit_defaults=True):
     would: str | None = None
     due: int | None = None  # µs; an answer after this is late
     waits: bool = False  # it is learned from when it is due, as wrong if there is no answer
+    made: Made | None = None  # None: with the model as it was just before this entry
 
     def is_over(self, at: int) -> bool:
         """Is an answer at this time late? Of those that are learned from when they are due, once they were."""

@@ -7,7 +7,7 @@ to the bit, as long as gaptron, numba and the kind of processor are the same.
 
 import heapq
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from gaptron.errors import GaptronError, InputError, SettingError
 from gaptron.serve import draws
@@ -119,10 +119,13 @@ class Model:
     # --- what changes it ------------------------------------------------------------------------------------------
 
     def apply(self, entry: Entry, decided: Entry | None = None, *, check: bool = True) -> None:
-        """Take an entry. An outcome comes with the entry of its decision. `check`: compare decisions with our own."""
+        """Take an entry. An outcome comes with the entry of its decision. `check`: compare decisions with our own.
+
+        Those of deciders are not compared: they were made with the model as it was earlier.
+        """
         body = entry.body
         if isinstance(body, Decided):
-            if check:
+            if check and body.made is None:
                 self._compare(entry)
             self._decide(entry, body)
         elif isinstance(body, Answered):
@@ -133,6 +136,11 @@ class Model:
         elif isinstance(body, Changed):
             self._change(body.change, entry.at)
         self.seq = entry.seq
+
+    def compare_made(self, entry: Entry) -> None:
+        """Make a decider's decision again. This must be the model as it was then."""
+        made = entry.body.made
+        self._compare(entry._replace(at=made.at, body=structs.replace(entry.body, made=None)))
 
     def _compare(self, entry: Entry) -> None:
         assert entry.event is not None

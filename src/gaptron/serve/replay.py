@@ -1,5 +1,6 @@
 """The models of a store: folded from their snapshots at a start, or from nothing to prove that the log is the truth."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -36,6 +37,17 @@ def folded(
     return models
 
 
+def _used_by_deciders(store: Store) -> Counter[tuple[str, int]]:
+    """The entries whose models deciders decided with, and how often each."""
+    uses: Counter[tuple[str, int]] = Counter()
+    for row, _ in store.read():
+        if row.kind == "decision" and '"made":' in row.body:
+            made = entries.read(row).body.made
+            if made is not None:  # the word may stand in a feature
+                uses[row.model, made.seq] += 1
+    return uses
+
+
 class Replayed(NamedTuple):
     """What a replay compared."""
 
@@ -48,6 +60,8 @@ class Replayed(NamedTuple):
 def replay(store: Store, progress: Callable[[int], None] = lambda entries: None) -> Replayed:
     """Fold from nothing; compare every decision, and all of every model with each snapshot. Or DifferenceError."""
     waiting = dict.fromkeys(store.snapshots())
+    uses = _used_by_deciders(store)
+    as_it_was: dict[tuple[str, int], Model] = {}
     total, decisions, compared = 0, 0, 0
 
     def seen(entry: Entry, model: Model) -> None:
@@ -63,6 +77,16 @@ def replay(store: Store, progress: Callable[[int], None] = lambda entries: None)
             compared += 1
         if total % 1000 == 0:
             progress(1000)
+        if (entry.model, entry.seq) in uses:
+            as_it_was[entry.model, entry.seq] = snapshots.unpacked(snapshots.packed(model, to_decide=True))
+        if isinstance(entry.body, entries.Decided) and entry.body.made is not None:
+            then = (entry.model, entry.body.made.seq)
+            if then not in as_it_was:
+                raise DifferenceError(f"entry {entry.seq} was made with {entry.model} at an entry that is not there")
+            as_it_was[then].compare_made(entry)
+            uses[then] -= 1
+            if not uses[then]:
+                del as_it_was[then]
 
     models = folded(store, from_nothing=True, seen=seen)
     if waiting:

@@ -6,7 +6,8 @@ import numpy as np
 
 from gaptron.logged.confidence_sequence import proved_interval
 from gaptron.logged.estimates import on_policy
-from gaptron.serve.desk import Counts, Desk, as_time
+from gaptron.serve.decisions import as_time
+from gaptron.serve.desk import Counts, Desk
 from gaptron.serve.fold import Model
 from gaptron.serve.tally import DELAYS, WINDOW, Seen
 

@@ -29,9 +29,9 @@ class Kept(msgspec.Struct):
     tally: Tally
 
 
-def packed(model: Model) -> bytes:
-    """A model as bytes."""
-    waiting = sorted(model.waiting.values(), key=lambda held: held.seq)
+def packed(model: Model, *, to_decide: bool = False) -> bytes:
+    """A model as bytes. `to_decide`: only what decisions need, without those that wait and without its sums."""
+    waiting = [] if to_decide else sorted(model.waiting.values(), key=lambda held: held.seq)
     kept = Kept(
         Created(model.spec, model.key),
         model.wait,
@@ -41,7 +41,7 @@ def packed(model: Model) -> bytes:
         model.seq,
         model.adapter.width,
         waiting,
-        model.tally,
+        Tally() if to_decide else model.tally,
     )
     tree = {"model": msgspec.json.encode(kept).decode(), "learner": model.adapter.tree()}
     return model_file.packed(tree, f"snapshot of {model.name}")

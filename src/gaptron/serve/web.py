@@ -173,16 +173,20 @@ class Handlers:
 
     async def decide(self, request: Request, given: DecisionRequest) -> Response:
         """One decision."""
-        decision, again = await self._desk.decide(request.path_params["model"], given)
+        self._service.check_decides()
+        decision, again = await self._service.decisions.decide(request.path_params["model"], given)
         return answer(decision, 200, {"Idempotent-Replay": "true"}) if again else answer(decision, 201)
 
     async def decide_many(self, request: Request, given: DecisionBatch) -> Response:
         """Many decisions."""
-        return answer(DecisionResults(await self._desk.decide_many(request.path_params["model"], given.decisions)))
+        self._service.check_decides()
+        model = request.path_params["model"]
+        return answer(DecisionResults(await self._service.decisions.decide_many(model, given.decisions)))
 
     async def show_decision(self, request: Request, _: None) -> Response:
         """A decision and its outcome."""
-        return answer(await self._desk.show(request.path_params["model"], request.path_params["event"]))
+        where = request.path_params
+        return answer(await self._service.decisions.show(where["model"], where["event"]))
 
     async def answer(self, request: Request, given: Outcome) -> Response:
         """One outcome."""

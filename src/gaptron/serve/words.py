@@ -141,8 +141,8 @@ class DecisionAnswer(Words, kw_only=True):
     label: str
     probability: float
     model: str
-    seq: int
-    """The entry's number in the log."""
+    seq: int | None = None
+    """The entry's number in the log; left out by a decider, which answers before it has one."""
     version: int
     """How many answers the model had learned from."""
     distribution: dict[str, float] | None = None

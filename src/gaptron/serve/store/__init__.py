@@ -1,7 +1,7 @@
 """Where the log lies: what a store must be able to do, and which one a name stands for."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from gaptron.errors import SettingError
 from gaptron.serve.entries import Row
@@ -53,7 +53,7 @@ class Store(Protocol):
     def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
         """Add rows and snapshots, all or none; they are safe when this returns. Raises if another leads now.
 
-        Of each model the two newest snapshots are kept.
+        Of each model the two newest snapshots are kept. A row with a `draft` is there already, and gets its place.
         """
         ...
 
@@ -98,6 +98,49 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of everything."""
         ...
+
+
+@runtime_checkable
+class SharedStore(Store, Protocol):
+    """A store that processes which do not lead may write decisions to."""
+
+    def admit(self, deciders: bool) -> None:
+        """For who leads: may deciders write from now on? When this returns, no more come if they may not."""
+        ...
+
+    def publish(self, models: Iterable[Snapshot]) -> None:
+        """For who leads: models as deciders shall use them from now on."""
+        ...
+
+    def published(self) -> list[tuple[str, int]]:
+        """model and seq of what is published."""
+        ...
+
+    def publication(self, model: str) -> Snapshot:
+        """The one of this model."""
+        ...
+
+    def draft(self, rows: list[Row]) -> set[tuple[str, str]]:
+        """For deciders: write decisions that have no place in the log yet, and say whose events were new.
+
+        Those of the others stay as they are: `find` has them. Raises AwayError if deciders may not write now.
+        """
+        ...
+
+    def takes_drafts(self) -> bool:
+        """Has a leader said that deciders may write?"""
+        ...
+
+    def drafts(self, most: int) -> list[Row]:
+        """Decisions without a place; `seq` is the number below 0 that `append` takes as a row's `draft`."""
+        ...
+
+
+def shared(store: Store) -> SharedStore:
+    """The same store, if deciders may use it."""
+    if not isinstance(store, SharedStore):
+        raise SettingError("deciders need a store that machines share: --store postgresql://...")
+    return store
 
 
 def open_store(place: str) -> Store:

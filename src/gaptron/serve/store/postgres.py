@@ -8,6 +8,8 @@ shares sessions between transactions would share the lock.
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import starmap
 from typing import Any
 
 import psycopg
@@ -20,6 +22,7 @@ from gaptron.serve.store.migrations import steps
 
 OLD = "10 seconds"  # a leader that has not been heard of for so long may be ended
 COLUMNS = "seq, model, kind, event, at, body"
+ARRAYS = "%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[]"
 LOCK = "hashtext('gaptron'), hashtext(current_schema())"
 OLD_SNAPSHOTS = (
     "delete from snapshots where model = %s and seq < "
@@ -40,6 +43,7 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self._url = url
         self._writer: Connection | None = None
+        self._drafter: Connection | None = None
         self._epoch = 0
         self._readers = threading.local()
         self._all_readers: list[Connection] = []
@@ -84,27 +88,99 @@ class PostgresStore:
 
     def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
         """One transaction, which begins with our epoch."""
+        new, taken = [row[:6] for row in rows if not row.draft], [row for row in rows if row.draft]
+        with self._leading() as writer:
+            if new:
+                sql = f"insert into log ({COLUMNS}) select * from unnest({ARRAYS})"
+                writer.execute(sql, [list(column) for column in zip(*new)])
+            if taken:
+                sql = (
+                    "update log set seq = one.seq, at = one.at from unnest(%s::bigint[], %s::bigint[], %s::bigint[]) "
+                    "one (draft, seq, at) where log.seq = one.draft"
+                )
+                places = [[row.draft for row in taken], [row.seq for row in taken], [row.at for row in taken]]
+                if writer.execute(sql, places).rowcount != len(taken):
+                    raise LostLeadError("decisions of deciders are not where they were")
+            for snapshot in snapshots:
+                writer.execute("delete from snapshots where model = %s and seq = %s", snapshot[:2])
+                writer.execute("insert into snapshots values (%s, %s, %s)", snapshot)
+                writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
+
+    @contextmanager
+    def _leading(self) -> Iterator[Connection]:
+        """A transaction in which nobody else leads."""
         writer = self._writing()
         with writer.transaction():
             ours = writer.execute("update leader set beat = now() where epoch = %s", (self._epoch,)).rowcount
             if ours != 1:
                 raise LostLeadError("another process leads now")
-            if rows:
-                writer.execute(
-                    f"insert into log ({COLUMNS}) select * from "
-                    "unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[])",
-                    [list(column) for column in zip(*rows)],
-                )
-            for snapshot in snapshots:
-                writer.execute("delete from snapshots where model = %s and seq = %s", snapshot[:2])
-                writer.execute("insert into snapshots values (%s, %s, %s)", snapshot)
-                writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
-        writer.commit()
+            yield writer
 
     def _writing(self) -> Connection:
         if self._writer is None:
             raise SettingError("this store is not open for writing: another process leads")
         return self._writer
+
+    # --- deciders ---------------------------------------------------------------------------------------------------
+
+    def admit(self, deciders: bool) -> None:
+        """Under a lock that waits for every decider's commit, and lets none begin that has not seen the word."""
+        with self._leading() as writer:
+            writer.execute("select from leader for update")
+            writer.execute("update leader set deciders = %s", (deciders,))
+
+    def publish(self, models: Iterable[Snapshot]) -> None:
+        """A row a model."""
+        sql = (
+            "insert into published values (%s, %s, %s) "
+            "on conflict (model) do update set seq = excluded.seq, body = excluded.body"
+        )
+        with self._leading() as writer:
+            for one in models:
+                writer.execute(sql, one)
+
+    def published(self) -> list[tuple[str, int]]:
+        """Without the bodies."""
+        return self._rows("select model, seq from published")
+
+    def publication(self, model: str) -> Snapshot:
+        """Its row."""
+        (name, seq, body) = self._rows("select model, seq, body from published where model = %s", (model,))[0]
+        return Snapshot(name, seq, bytes(body))
+
+    def draft(self, rows: list[Row]) -> set[tuple[str, str]]:
+        """One transaction, which begins with a look at whether deciders may write, and holds that word."""
+        sql = (
+            f"insert into log ({COLUMNS}) select -nextval('drafts'), model, kind, event, at, body from "
+            f"unnest({ARRAYS}) one ({COLUMNS}) on conflict (model, event, kind) do nothing returning model, event"
+        )
+        try:
+            if self._drafter is None or self._drafter.closed:
+                self._drafter = self._connect()
+            with self._drafter.transaction():
+                # Held until the commit. It conflicts with the lock of `admit`, not with the heartbeat of who leads.
+                if self._drafter.execute("select from leader where deciders for key share").fetchone() is None:
+                    raise AwayError("who leads takes no decisions of deciders: start it with --with-deciders")
+                found = self._drafter.execute(sql, [list(column) for column in zip(*(row[:6] for row in rows))])
+                return set(found.fetchall())
+        except psycopg.OperationalError as error:
+            if self._drafter is not None:
+                self._drafter.close()
+            raise AwayError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
+
+    def takes_drafts(self) -> bool:
+        """By the leader's row."""
+        try:
+            return bool(self._rows("select 1 from leader where deciders"))
+        except AwayError:
+            raise
+        except SettingError:  # no tables yet
+            return False
+
+    def drafts(self, most: int) -> list[Row]:
+        """From the beginning of the index of places; the oldest of them first."""
+        sql = f"select {COLUMNS} from log where seq < 0 order by seq desc limit %s"
+        return [Row(*row) for row in self._rows(sql, (most,))]
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -136,7 +212,7 @@ class PostgresStore:
         """By the index of events."""
         found: dict[str, dict[str, Row]] = {}
         sql = f"select {COLUMNS} from log where model = %s and event = any(%s)"
-        for row in map(Row._make, self._rows(sql, (model, events))):
+        for row in starmap(Row, self._rows(sql, (model, events))):
             assert row.event is not None
             found.setdefault(row.event, {})[row.kind] = row
         return {event: Found(rows["decision"], rows.get("outcome")) for event, rows in found.items()}
@@ -157,8 +233,8 @@ class PostgresStore:
             self._all_readers.append(reader)
         try:
             return reader.execute(sql, values).fetchall()
-        except psycopg.errors.UndefinedTable:
-            raise SettingError("the database holds no store") from None
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+            raise SettingError("the database holds no store of this version") from None
         except psycopg.OperationalError as error:
             reader.close()
             raise AwayError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
@@ -184,7 +260,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """End every session, and with ours the lock."""
-        for connection in (*self._all_readers, self._writer):
+        for connection in (*self._all_readers, self._drafter, self._writer):
             if connection is not None:
                 connection.close()
         self._writer, self._all_readers = None, []

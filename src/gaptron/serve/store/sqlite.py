@@ -9,6 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import starmap
 from pathlib import Path
 
 from gaptron.errors import SettingError
@@ -86,7 +87,7 @@ class SqliteStore:
             for start in range(0, len(rows), MOST_ROWS):
                 part = rows[start : start + MOST_ROWS]
                 places = ",".join(["(?,?,?,?,?,?)"] * len(part))
-                flat = [value for row in part for value in row]
+                flat = [value for row in part for value in row[:6]]
                 writer.execute(f"insert into log ({COLUMNS}) values {places}", flat)
             for snapshot in snapshots:
                 writer.execute("insert or replace into snapshots values (?, ?, ?)", snapshot)
@@ -130,7 +131,7 @@ class SqliteStore:
             part = events[start : start + MOST_ROWS]
             places = ",".join("?" * len(part))
             sql = f"select {COLUMNS} from log where model = ? and event in ({places})"
-            for row in map(Row._make, self._reading().execute(sql, (model, *part))):
+            for row in starmap(Row, self._reading().execute(sql, (model, *part))):
                 assert row.event is not None
                 found.setdefault(row.event, {})[row.kind] = row
         return {event: Found(rows["decision"], rows.get("outcome")) for event, rows in found.items()}
