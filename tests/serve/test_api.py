@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gaptron
-from gaptron.logged import open_log
+from gaptron.logged import open_log, teach
 from gaptron.serve import adapter, snapshots
 from gaptron.serve.fold import DifferenceError, Model
 from gaptron.serve.replay import folded, replay
@@ -528,6 +528,42 @@ def test_the_log_of_a_default_counts_what_was_not_answered(served: Served, tmp_p
     path = tmp_path / "slow.jsonl"
     path.write_bytes(served.call("GET", "/v1/models/slow/log").content)
     assert open_log(str(path)).reward.tolist() == [0, 0, 1, 0, 0, 0]
+
+
+def test_the_log_of_named_features_teaches_what_the_service_learned(anywhere: Served, tmp_path: Path) -> None:
+    """Read from the lines alone, the rows are those of the service's own encoder, to the bit."""
+    anywhere.make(name="named", features="auto", algorithm="squarecb", settings={"horizon": 40})
+    for t in range(40):
+        given: dict[str, Any] = {"age": 20.0 + t % 9, "town": ["Bonn", "Köln", "_"][t % 3], "new": t % 2 == 0}
+        if t % 5 == 0:
+            given |= {"rare": f"word-{t}", "gap": None}
+        body = {"event_id": f"e{t}", "features": given}
+        label = anywhere.call("POST", "/v1/models/named/decisions", body).json()["label"]
+        anywhere.answer(f"e{t}", model="named", correct=label == "chat")
+    path = tmp_path / "named.jsonl"
+    path.write_bytes(anywhere.call("GET", "/v1/models/named/log").content)
+    log = open_log(str(path))
+    ours = anywhere.model("named").adapter.learner
+    assert log.n_rounds == 40 and log.n_features == ours.problem.n_features
+    twin = gaptron.Learner("squarecb", classes=log.classes, feedback="bandit", horizon=40, norm=1.0)
+    teach(twin, log)
+    assert (twin.weights == ours.weights).all() and ours.weights.any()
+    dsjson = tmp_path / "named.dsjson"
+    dsjson.write_bytes(anywhere.call("GET", "/v1/models/named/log?format=dsjson").content)
+    other = open_log(str(dsjson))
+    assert (other.codes == log.codes).all() and (other.reward == log.reward).all()
+    assert np.diff(other.X.indptr).tolist() == [2 + (t % 2 == 0) + (t % 5 == 0) for t in range(40)]
+
+
+def test_the_log_of_a_former_apprentice_can_be_read(served: Served, tmp_path: Path) -> None:
+    lesson(served, 4)
+    served.call("PATCH", "/v1/models/triage", {"mode": "apprentice"})
+    served.decide("by-hand", played={"label": "phone", "probability": 0.5})
+    served.answer("by-hand", correct=True)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(served.call("GET", "/v1/models/triage/log").content)
+    log = open_log(str(path))
+    assert log.n_rounds == 5 and log.distribution is None and log.probability[-1] == 0.5
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------

@@ -260,8 +260,6 @@ class Handlers:
         form, model = request.query_params.get("format", "jsonl"), self._desk.model(request.path_params["model"])
         if form not in export.FORMS:
             raise invalid(f"format must be one of {', '.join(export.FORMS)}")
-        if model.adapter.named:
-            raise invalid("a log of named features cannot be written in these forms")
         lines = export.lines(self._desk.store, model.name, form, self._desk.committer.committed)
         return StreamingResponse(_in_pieces(lines), media_type="application/x-ndjson")
 
