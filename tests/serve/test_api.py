@@ -478,7 +478,23 @@ def test_a_restart_changes_nothing(anywhere: Served, way: str) -> None:
     assert {name: checksum(model) for name, model in done.models.items()} == {
         name: weights(anywhere, name) for name in before
     }
-    assert done.snapshots == (1 if way == "stop" else 0)
+    assert done.snapshots == (2 if way == "stop" else 0)
+
+
+def test_a_start_reads_only_what_is_behind_the_snapshots(anywhere: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a model that has been idle while another one grew."""
+    anywhere.make(name="idle")
+    lesson(anywhere, 20)
+    anywhere.stop()
+    read, kind = [], type(anywhere.service.store)
+    rows = kind.read
+    monkeypatch.setattr(kind, "read", lambda *given: (read.append(one) or one for one in rows(*given)))
+    anywhere.open()
+    assert read == [] and anywhere.model().version == 20
+    anywhere.decide("one-more")
+    anywhere.crash()
+    anywhere.open()
+    assert [row.event for row, _ in read] == ["one-more"]
 
 
 def test_a_log_that_was_changed_is_noticed(served: Served) -> None:

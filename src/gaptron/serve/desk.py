@@ -9,7 +9,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gaptron.errors import InputError, SettingError
 from gaptron.event_id import new_event_id
@@ -39,9 +39,9 @@ MOST_WAITING_ROWS = 10_000  # not on disk yet; past it requests are refused
 MOST_OPEN = 200_000  # decisions of a model whose wait is not over
 REMEMBERED = 20_000  # decisions kept in memory, so that their answers need not be looked up
 TICK, MOST_IN_TICK = 1.0, 500  # seconds between looks at what is due; how many are learned without a pause
-SNAPSHOT_ROWS, SNAPSHOT_SECONDS = 50_000, 300.0
+SNAPSHOT_SECONDS, SNAPSHOT_PART = 10.0, 200.0  # between two of a model, and at least so many times what one takes
 MOST_TAKEN = 500  # decisions of deciders that get their places without a pause
-PUBLISH_SHARE = 20.0  # models are not packed for deciders in more than one part of so many
+PUBLISH_PART = 20.0  # models are not packed for deciders in more than one part of so many
 
 
 def clock() -> int:
@@ -54,6 +54,13 @@ class Counts:
 
     def __init__(self) -> None:
         self.duplicates = self.conflicts = self.refused = self.retries = 0
+
+
+class Kept(NamedTuple):
+    """A model's last snapshot: after which entry, and when the next may be taken."""
+
+    seq: int
+    again: float
 
 
 class Desk:
@@ -78,7 +85,7 @@ class Desk:
         self._now = now
         self._recent: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._warm: set[tuple[str, bool]] = set()
-        self._kept = {name: (model.version, time.monotonic()) for name, model in models.items()}
+        self._kept = {name: Kept(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
         self.counts: dict[str, Counts] = {name: Counts() for name in models}
 
     # --- models ---------------------------------------------------------------------------------------------------
@@ -103,7 +110,7 @@ class Desk:
             raise invalid(str(problem)) from None
         self._check_room(spec.name)  # again: another may have come while we compiled
         self.models[spec.name] = model
-        self._kept[spec.name], self.counts[spec.name] = (0, time.monotonic()), Counts()
+        self._kept[spec.name], self.counts[spec.name] = Kept(0, time.monotonic() + SNAPSHOT_SECONDS), Counts()
         self._warm.add((spec.name, False))
         model.seq = self._enter(model, None, created).seq
         await self.committer.until(model.seq)
@@ -319,9 +326,8 @@ class Desk:
                 entry = self._enter(model, None, Ticked(due))
                 await self.committer.until(entry.seq)
         for model in list(self.models.values()):
-            version, when = self._kept[model.name]
-            grown, old = model.version - version, time.monotonic() - when
-            if grown >= SNAPSHOT_ROWS or (grown and old >= SNAPSHOT_SECONDS):
+            kept = self._kept[model.name]
+            if model.seq != kept.seq and time.monotonic() >= kept.again:
                 self.keep(model)
         if self._deciders is not None and time.monotonic() >= self._publish_at:
             await self._publish(self._deciders)
@@ -354,17 +360,19 @@ class Desk:
                 self._published[name] = now
                 changed.append(Snapshot(name, model.seq, snapshots.packed(model, to_decide=True)))
         took = time.monotonic() - started
-        self._publish_at = started + PUBLISH_SHARE * took
+        self._publish_at = started + PUBLISH_PART * took
         if changed:
             await self.committer.call(lambda: store.publish(changed))
 
     def keep(self, model: Model) -> None:
         """Take a snapshot, to be written with all entries it knows of."""
+        started = time.monotonic()
         self.committer.add_snapshot(Snapshot(model.name, model.seq, snapshots.packed(model)))
-        self._kept[model.name] = model.version, time.monotonic()
+        took = time.monotonic() - started
+        self._kept[model.name] = Kept(model.seq, started + max(SNAPSHOT_SECONDS, SNAPSHOT_PART * took))
 
     def keep_changed(self) -> None:
-        """Take a snapshot of each model that has learned since its last one."""
+        """Take a snapshot of each model that has changed since its last one."""
         for model in self.models.values():
-            if model.version != self._kept[model.name][0]:
+            if model.seq != self._kept[model.name].seq:
                 self.keep(model)

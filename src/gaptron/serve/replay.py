@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gaptron.serve import entries, snapshots
-from gaptron.serve.entries import Created, Entry
+from gaptron.serve.entries import Entry
 from gaptron.serve.fold import DifferenceError, Model
 from gaptron.serve.store import Store
 
@@ -22,19 +22,22 @@ def folded(
     Models begin with their newest snapshot, unless `from_nothing`. `seen` is told each entry and its model behind it.
     """
     newest = {} if from_nothing else dict(store.snapshots())
-    models = {name: snapshots.unpacked(store.snapshot(name, seq)) for name, seq in newest.items()}
-    after = min([*newest.values(), *(seq - 1 for name, seq in store.models() if name not in newest)], default=0)
-    for row, decision in store.read(after):
-        if row.seq <= newest.get(row.model, 0):
-            continue
+    return {name: _folded(store, name, newest.get(name), check, seen) for name, _ in store.models()}
+
+
+def _folded(store: Store, name: str, snapshot: int | None, check: bool, seen: Callable[[Entry, Model], None]) -> Model:
+    """One model, from its snapshot at this entry or from nothing."""
+    model = None if snapshot is None else snapshots.unpacked(store.snapshot(name, snapshot))
+    for row, decision in store.read(snapshot or 0, name):
         entry = entries.read(row)
-        if isinstance(entry.body, Created):
-            models[entry.model] = Model(entry.body)
-            models[entry.model].seq = entry.seq
+        if model is None:
+            model = Model(entry.body)
+            model.seq = entry.seq
         else:
-            models[entry.model].apply(entry, None if decision is None else entries.read(decision), check=check)
-        seen(entry, models[entry.model])
-    return models
+            model.apply(entry, None if decision is None else entries.read(decision), check=check)
+        seen(entry, model)
+    assert model is not None
+    return model
 
 
 def _used_by_deciders(store: Store) -> Counter[tuple[str, int]]:

@@ -197,15 +197,15 @@ class PostgresStore:
         self, after: int = 0, model: str | None = None, upto: int | None = None
     ) -> Iterator[tuple[Row, Row | None]]:
         """Through a cursor of the server, a part at a time."""
+        of_model = "" if model is None else "and a.model = %(model)s "  # said so that the index of models is used
         sql = (
             f"select {_of('a')}, {_of('d')} from log a left join log d on a.kind = 'outcome' "
             "and d.model = a.model and d.event = a.event and d.kind = 'decision' "
-            "where a.seq > %s and (%s::text is null or a.model = %s) and (%s::bigint is null or a.seq <= %s) "
-            "order by a.seq"
+            f"where a.seq > %(after)s {of_model} and (%(upto)s::bigint is null or a.seq <= %(upto)s) order by a.seq"
         )
         with self._connect() as reader, reader.cursor(name="log") as cursor:
             cursor.itersize = 2000
-            for row in cursor.execute(sql, (after, model, model, upto, upto)):
+            for row in cursor.execute(sql, {"after": after, "model": model, "upto": upto}):
                 yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
 
     def find(self, model: str, events: list[str]) -> dict[str, Found]:

@@ -113,11 +113,12 @@ class SqliteStore:
         """On a connection of its own, so that it sees one moment."""
         reader = self._connect()
         try:
+            of_model = "" if model is None else "and a.model = :model "  # said so that the index of models is used
             rows = reader.execute(
                 f"select {_of('a')}, {_of('d')} from log a left join log d on a.kind = 'outcome' "
                 "and d.model = a.model and d.event = a.event and d.kind = 'decision' "
-                "where a.seq > ? and (? is null or a.model = ?) and (? is null or a.seq <= ?) order by a.seq",
-                (after, model, model, upto, upto),
+                f"where a.seq > :after {of_model} and (:upto is null or a.seq <= :upto) order by a.seq",
+                {"after": after, "model": model, "upto": upto},
             )
             for row in rows:
                 yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])

@@ -1,3 +1,6 @@
+-- A model's own entries, so that a start need not read those of the others.
+create index of_model on log (model, seq);
+
 -- Deciders write decisions under numbers below 0; the leader gives them their places. It says whether it does.
 create sequence drafts;
 alter table leader add column deciders boolean not null default false;
