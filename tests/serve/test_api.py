@@ -637,3 +637,37 @@ def test_the_report_comes_as_events(served: Served) -> None:
 
     text = served.run(ended()).decode()
     assert text.startswith("id: 7\nevent: report\ndata: {") and json.loads(text.split("data: ")[1])["learned"] == 3
+
+
+# --- keys over HTTP -------------------------------------------------------------------------------------------------
+
+
+def test_an_admin_makes_lists_and_revokes_keys(anywhere: Served) -> None:
+    def ask(method: str, path: str, key: str, body: Any = None) -> Any:
+        return anywhere.call(method, path, body, headers={"Authorization": f"Bearer {key}"})
+
+    problem(anywhere.call("POST", "/v1/keys", {"roles": ["read"]}), 422, "invalid")
+    problem(anywhere.call("POST", "/v1/keys", {"roles": ["admin"], "model": "triage"}), 422, "invalid")
+    problem(anywhere.call("POST", "/v1/keys", {"roles": ["king"]}), 422, "invalid")
+    made = anywhere.call("POST", "/v1/keys", {"roles": ["admin", "read"]})
+    assert made.status_code == 201 and made.json()["roles"] == ["admin", "read"]
+    admin, id = made.json()["key"], made.json()["id"]
+    problem(anywhere.call("GET", "/v1/keys"), 401, "key")
+    small = ask("POST", "/v1/keys", admin, {"roles": ["decide"], "model": "triage"}).json()
+    problem(ask("POST", "/v1/keys", small["key"], {"roles": ["admin"]}), 403, "role")
+    problem(ask("GET", "/v1/keys", small["key"]), 403, "role")
+    path = "/v1/models/triage/decisions"
+    assert ask("POST", path, small["key"], {"x": [0.1, 0.2]}).status_code == 201
+    shown = ask("GET", "/v1/keys", admin).json()["keys"]
+    assert {one["id"]: one["revoked"] for one in shown} == {id: False, small["id"]: False}
+    assert all(set(one) == {"id", "roles", "model", "revoked"} for one in shown), "no secret, no hash"
+    assert ask("DELETE", f"/v1/keys/{small['id']}", admin).json()["revoked"] is True
+    problem(ask("POST", path, small["key"], {"x": [0.1, 0.2]}), 401, "key")
+    problem(ask("DELETE", f"/v1/keys/{id}", admin), 409, "last-key")
+    problem(ask("DELETE", "/v1/keys/nobody", admin), 404, "unknown")
+    second = ask("POST", "/v1/keys", admin, {"roles": ["admin"]}).json()
+    assert ask("DELETE", f"/v1/keys/{id}", second["key"]).status_code == 200
+    problem(ask("GET", "/v1/keys", admin), 401, "key")
+    anywhere.stop()
+    anywhere.open()
+    assert len(ask("GET", "/v1/keys", second["key"]).json()["keys"]) == 3

@@ -36,6 +36,10 @@ def serve(
             "--trust-log", help="Start although the fold would decide otherwise than the log, as after an upgrade."
         ),
     ] = False,
+    keep_days: Annotated[
+        float | None,
+        typer.Option(min=1.0, help="Forget the features of decisions older than so many days; by default never."),
+    ] = None,
     with_deciders: Annotated[
         bool,
         typer.Option("--with-deciders", help="Learn, and leave deciding to deciders (PostgreSQL)."),
@@ -65,7 +69,8 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     said = DECIDES if decider else TRY
     typer.echo(said.format(url=f"http://{shown}:{port}", place=without_password(store)))
-    run(opened, host, port, Options(trust_log=trust_log, rate=rate, with_deciders=with_deciders), decider=decider)
+    options = Options(trust_log=trust_log, rate=rate, keep_days=keep_days, with_deciders=with_deciders)
+    run(opened, host, port, options, decider=decider)
 
 
 def without_password(place: str) -> str:

@@ -16,10 +16,10 @@ from gaptron.event_id import new_event_id
 from gaptron.serve import adapter, decisions, entries, snapshots
 from gaptron.serve.committer import Committer
 from gaptron.serve.decisions import Known, check_event, check_same, without_event
-from gaptron.serve.entries import Answered, Body, Changed, Created, Decided, Entry, Row, Ticked
+from gaptron.serve.entries import Answered, Body, Changed, Created, Decided, Entry, Forgot, Row, Ticked
 from gaptron.serve.fold import Model
 from gaptron.serve.problems import RefusedError, invalid, not_now, unknown
-from gaptron.serve.store import SharedStore, Snapshot, Store, shared
+from gaptron.serve.store import Forgetting, SharedStore, Snapshot, Store, shared
 from gaptron.serve.words import (
     ChangedModel,
     DecisionAnswer,
@@ -41,6 +41,7 @@ REMEMBERED = 20_000  # decisions kept in memory, so that their answers need not 
 TICK, MOST_IN_TICK = 1.0, 500  # seconds between looks at what is due; how many are learned without a pause
 SNAPSHOT_SECONDS, SNAPSHOT_PART = 10.0, 200.0  # between two of a model, and at least so many times what one takes
 MOST_TAKEN = 500  # decisions of deciders that get their places without a pause
+FORGET_EVERY, MOST_FORGOTTEN = 86_400_000_000, 1000  # µs between looks for what is too old; decisions in one commit
 PUBLISH_PART = 20.0  # models are not packed for deciders in more than one part of so many
 
 
@@ -74,7 +75,10 @@ class Desk:
         *,
         now: Callable[[], int],
         deciders: SharedStore | None = None,
+        keep_days: float | None = None,
     ) -> None:
+        self._keep = None if keep_days is None else round(86_400e6 * keep_days)
+        self._forget_at = 0  # µs
         self.store, self.committer, self.models = store, committer, models
         self._deciders = deciders  # None: we decide ourselves
         self._taking = asyncio.Lock()
@@ -254,7 +258,7 @@ class Desk:
         model.check_outcome(outcome, decided)
         self._check_pressure()
         at = self._time()
-        late = model.is_late(event, decided, at)
+        late = model.is_late(known.decided, at)
         answered = self._enter(model, event, Answered(outcome), decided=known.decided, at=at)
         self._remember(known._replace(answered=answered))
         return OutcomeAnswer(event_id=event, status="late" if late else "recorded"), answered.seq
@@ -331,6 +335,41 @@ class Desk:
                 self.keep(model)
         if self._deciders is not None and time.monotonic() >= self._publish_at:
             await self._publish(self._deciders)
+
+        if self._keep is not None and upto >= self._forget_at:
+            self._forget_at = upto + FORGET_EVERY
+            for model in list(self.models.values()):
+                while await self._forget(model, upto - self._keep):
+                    pass
+
+    async def _forget(self, model: Model, before: int) -> bool:
+        """Forget what some of the decisions before this time were made for. False: there are no more.
+
+        Entry, snapshot and what is left of the decisions go into one commit: whoever starts behind it begins with that
+        snapshot, and needs nothing that was forgotten.
+        """
+        rows = await asyncio.to_thread(self._old_decisions, model, before)
+        held = [row.seq for row in rows if not model.may_forget(entries.read(row))]
+        rows = [row for row in rows if row.seq < min(held)] if held else rows
+        if not rows:
+            return False
+        entry = self._enter(model, None, Forgot(rows[-1].seq))
+        start = Snapshot(model.name, model.seq, snapshots.packed(model))
+        self.committer.forget(Forgetting(start, [entries.forgetting(row) for row in rows]))
+        for row in rows:
+            self._recent.pop((model.name, row.event or ""), None)
+        await self.committer.until(entry.seq)
+        return not held
+
+    def _old_decisions(self, model: Model, before: int) -> list[Row]:
+        """The first of those that are not forgotten."""
+        found: list[Row] = []
+        for row, _ in self.store.read(model.forgotten, model.name):
+            if row.at >= before or len(found) == MOST_FORGOTTEN:
+                break
+            if row.kind == "decision":
+                found.append(row)
+        return found
 
     async def take_in(self) -> None:
         """Give the decisions that deciders wrote their places in the log.

@@ -1,7 +1,8 @@
 """A model's log in the forms of `gaptron.logged`: JSON lines, and Vowpal Wabbit's dsjson.
 
 A decision is written when it counts for the learner: with its answer, or as wrong when its wait is over without one.
-Void and overridden ones are left out, and those without an answer: `gaptron.logged` says what that may do.
+Void and overridden ones are left out, those whose features were forgotten, and those without an answer:
+`gaptron.logged` says what that may do.
 """
 
 from collections.abc import Iterator
@@ -84,7 +85,11 @@ def _order(one: tuple[Entry, Outcome | None]) -> tuple[int, int]:
 
 
 def _rewarded(decided: Entry, outcome: Outcome) -> Iterator[tuple[Entry, float]]:
-    if outcome.void or (outcome.played is not None and outcome.played != decided.body.label):
+    if (
+        decided.body.is_forgotten
+        or outcome.void
+        or (outcome.played is not None and outcome.played != decided.body.label)
+    ):
         return
     yield decided, outcome.reward if outcome.reward is not None else float(right(outcome, decided.body.label))
 

@@ -19,16 +19,22 @@ def folded(
 ) -> dict[str, Model]:
     """The models as the log makes them. `check`: every decision is made again and compared, to the bit.
 
-    Models begin with their newest snapshot, unless `from_nothing`. `seen` is told each entry and its model behind it.
+    Models begin with their newest snapshot, unless `from_nothing`; where features were forgotten, that is the model as
+    it was then, for what is older cannot be made again. `seen` is told each entry and its model behind it.
     """
-    newest = {} if from_nothing else dict(store.snapshots())
-    return {name: _folded(store, name, newest.get(name), check, seen) for name, _ in store.models()}
+    if from_nothing:
+        kept = {start.model: start.body for start in store.starts()}
+    else:
+        kept = {name: store.snapshot(name, seq) for name, seq in dict(store.snapshots()).items()}
+    return {name: _folded(store, name, kept.get(name), check, seen) for name, _ in store.models()}
 
 
-def _folded(store: Store, name: str, snapshot: int | None, check: bool, seen: Callable[[Entry, Model], None]) -> Model:
-    """One model, from its snapshot at this entry or from nothing."""
-    model = None if snapshot is None else snapshots.unpacked(store.snapshot(name, snapshot))
-    for row, decision in store.read(snapshot or 0, name):
+def _folded(
+    store: Store, name: str, snapshot: bytes | None, check: bool, seen: Callable[[Entry, Model], None]
+) -> Model:
+    """One model, from a snapshot or from nothing."""
+    model = None if snapshot is None else snapshots.unpacked(snapshot)
+    for row, decision in store.read(0 if model is None else model.seq, name):
         entry = entries.read(row)
         if model is None:
             model = Model(entry.body)
@@ -58,32 +64,50 @@ class Replayed(NamedTuple):
     decisions: int
     snapshots: int
     models: dict[str, Model]
+    starts: dict[str, int]  # models of which something was forgotten, and the entry behind which the replay began
 
 
 def replay(store: Store, progress: Callable[[int], None] = lambda entries: None) -> Replayed:
     """Fold from nothing; compare every decision, and all of every model with each snapshot. Or DifferenceError."""
-    waiting = dict.fromkeys(store.snapshots())
+    while True:
+        starts = _starts(store)
+        try:
+            return _replay(store, starts, progress)
+        except DifferenceError:
+            if _starts(store) == starts:
+                raise  # or the service forgot something meanwhile, and there is a new start
+
+
+def _starts(store: Store) -> dict[str, int]:
+    return {start.model: start.seq for start in store.starts()}
+
+
+def _replay(store: Store, starts: dict[str, int], progress: Callable[[int], None]) -> Replayed:
+    listed = [(name, seq) for name, seq in store.snapshots() if seq > starts.get(name, 0)]
+    kept = {one: body for one in listed if (body := store.snapshot(*one)) is not None}  # None: there are newer ones
     uses = _used_by_deciders(store)
     as_it_was: dict[tuple[str, int], Model] = {}
     total, decisions, compared = 0, 0, 0
 
     def seen(entry: Entry, model: Model) -> None:
         nonlocal total, decisions, compared
+        place = (entry.model, entry.seq)
         total += 1
         decisions += isinstance(entry.body, entries.Decided)
-        if (entry.model, entry.seq) in waiting:
-            del waiting[entry.model, entry.seq]
-            kept = store.snapshot(entry.model, entry.seq)
-            snapshots.unpacked(kept)  # or it is damaged, and says so
-            if snapshots.checksum(kept) != snapshots.checksum(snapshots.packed(model)):
+        if place in kept:
+            body = kept.pop(place)
+            snapshots.unpacked(body)  # or it is damaged, and says so
+            if snapshots.checksum(body) != snapshots.checksum(snapshots.packed(model)):
                 raise DifferenceError(f"the snapshot of {entry.model} at entry {entry.seq} is not what the log makes")
             compared += 1
         if total % 1000 == 0:
             progress(1000)
-        if (entry.model, entry.seq) in uses:
-            as_it_was[entry.model, entry.seq] = snapshots.unpacked(snapshots.packed(model, to_decide=True))
+        if place in uses:
+            as_it_was[place] = snapshots.unpacked(snapshots.packed(model, to_decide=True))
         if isinstance(entry.body, entries.Decided) and entry.body.made is not None:
             then = (entry.model, entry.body.made.seq)
+            if then[1] <= starts.get(entry.model, 0):
+                return  # made with a model of before
             if then not in as_it_was:
                 raise DifferenceError(f"entry {entry.seq} was made with {entry.model} at an entry that is not there")
             as_it_was[then].compare_made(entry)
@@ -92,7 +116,7 @@ def replay(store: Store, progress: Callable[[int], None] = lambda entries: None)
                 del as_it_was[then]
 
     models = folded(store, from_nothing=True, seen=seen)
-    if waiting:
-        name, seq = next(iter(waiting))
+    if kept:
+        name, seq = next(iter(kept))
         raise DifferenceError(f"there is a snapshot of {name} at entry {seq}, which the log does not have")
-    return Replayed(total, decisions, compared, models)
+    return Replayed(total, decisions, compared, models, starts)

@@ -34,6 +34,7 @@ class Options:
 
     trust_log: bool = False  # do not compare the decisions of the log with those the fold makes
     rate: float | None = None  # requests a second that a key may make
+    keep_days: float | None = None  # what decisions were made for is forgotten when they are so old
     with_deciders: bool = False  # decisions are made by others; this one gives them their places
     now: Callable[[], int] = clock
     failed: Callable[[BaseException], None] = end_process
@@ -101,7 +102,14 @@ class Service:
             await asyncio.to_thread(adapter.try_out, model.spec)
         deciders = shared(self.store) if self.options.with_deciders else None
         self._committer = Committer(self.store, self.options.failed)
-        desk = Desk(self.store, self._committer, models, now=self.options.now, deciders=deciders)
+        desk = Desk(
+            self.store,
+            self._committer,
+            models,
+            now=self.options.now,
+            deciders=deciders,
+            keep_days=self.options.keep_days,
+        )
         if isinstance(self.store, SharedStore):
             await asyncio.to_thread(self.store.admit, self.options.with_deciders)
             await desk.take_in()  # what was written while nobody led; no more come if they may not

@@ -27,6 +27,7 @@ class Kept(msgspec.Struct):
     width: int | None
     waiting: list[Waiting]
     tally: Tally
+    forgotten: int = 0
 
 
 def packed(model: Model, *, to_decide: bool = False) -> bytes:
@@ -42,6 +43,7 @@ def packed(model: Model, *, to_decide: bool = False) -> bytes:
         model.adapter.width,
         waiting,
         Tally() if to_decide else model.tally,
+        model.forgotten,
     )
     tree = {"model": msgspec.json.encode(kept).decode(), "learner": model.adapter.tree()}
     return model_file.packed(tree, f"snapshot of {model.name}")
@@ -62,6 +64,7 @@ def unpacked(data: bytes) -> Model:
         model.adapter.width = kept.width
         model.wait, model.default, model.mode = kept.wait, kept.default, kept.mode
         model.version, model.seq, model.tally = kept.version, kept.seq, kept.tally
+        model.forgotten = kept.forgotten
         model.restore(kept.waiting)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise ModelFileError("snapshot", f"it holds no model of this version: {problem}") from None

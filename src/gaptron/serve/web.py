@@ -18,20 +18,24 @@ from starlette.routing import Route
 from gaptron.serve import export, openapi
 from gaptron.serve.desk import Desk
 from gaptron.serve.fold import Model
-from gaptron.serve.keys import LOCAL
+from gaptron.serve.keys import LOCAL, Gate, new_key
 from gaptron.serve.problems import TITLES, RefusedError, invalid, not_now
 from gaptron.serve.report import Facts, report
 from gaptron.serve.routes import PATHS, Path
 from gaptron.serve.service import Service
-from gaptron.serve.store import AwayError
+from gaptron.serve.store import AwayError, Key
 from gaptron.serve.words import (
     LARGEST_BODY,
     ChangedModel,
     DecisionBatch,
     DecisionRequest,
     DecisionResults,
+    KeyMade,
+    KeyShown,
+    KeysShown,
     ModelShown,
     ModelsShown,
+    NewKey,
     NewModel,
     Outcome,
     OutcomeBatch,
@@ -222,6 +226,34 @@ class Handlers:
         """All models."""
         return answer(ModelsShown([_shown(model) for model in self._desk.models.values()]))
 
+    # --- keys -------------------------------------------------------------------------------------------------------
+
+    async def add_key(self, request: Request, given: NewKey) -> Response:
+        """A new key, shown this once."""
+        gate = self._gate()
+        gate.check_first(given.roles, given.model)
+        key, text = new_key(given.roles, given.model)
+        await self._desk.committer.call(lambda: self._desk.store.add_key(key))
+        await asyncio.to_thread(gate.reload)
+        return answer(KeyMade(id=key.id, roles=key.roles.split(), model=key.model, revoked=False, key=text), 201)
+
+    async def show_keys(self, request: Request, _: None) -> Response:
+        """All keys."""
+        return answer(KeysShown([_key_shown(key) for key in self._gate().shown()]))
+
+    async def revoke_key(self, request: Request, _: None) -> Response:
+        """A key that is valid no more."""
+        gate, store = self._gate(), self._desk.store
+        key = gate.check_revocable(request.path_params["key"])
+        await self._desk.committer.call(lambda: store.revoke_key(key.id))
+        await asyncio.to_thread(gate.reload)
+        return answer(_key_shown(key._replace(revoked=True)))
+
+    def _gate(self) -> Gate:
+        gate = self._service.gate
+        assert gate is not None  # or the request was refused
+        return gate
+
     # --- what they do -----------------------------------------------------------------------------------------------
 
     async def report(self, request: Request, _: None) -> Response:
@@ -329,6 +361,10 @@ async def _in_pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
 
     while part := await asyncio.to_thread(piece):
         yield part
+
+
+def _key_shown(key: Key) -> KeyShown:
+    return KeyShown(id=key.id, roles=key.roles.split(), model=key.model, revoked=key.revoked)
 
 
 def _shown(model: Model) -> ModelShown:

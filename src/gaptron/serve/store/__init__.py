@@ -19,6 +19,13 @@ class Snapshot(NamedTuple):
     body: bytes
 
 
+class Forgetting(NamedTuple):
+    """Decisions lose what they were made for; a replay begins with `start` from now on."""
+
+    start: Snapshot
+    bodies: list[tuple[int, str]]  # seq of each decision, and what is left of it
+
+
 class Key(NamedTuple):
     """A key, without its secret."""
 
@@ -50,8 +57,10 @@ class Store(Protocol):
         """Still here. Raises if another leads now."""
         ...
 
-    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
-        """Add rows and snapshots, all or none; they are safe when this returns. Raises if another leads now.
+    def append(
+        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
+    ) -> None:
+        """Add rows and snapshots and forget, all or none; safe when this returns. Raises if another leads now.
 
         Of each model the two newest snapshots are kept. A row with a `draft` is there already, and gets its place.
         """
@@ -79,8 +88,12 @@ class Store(Protocol):
         """model and seq of each snapshot, in the order of seq."""
         ...
 
-    def snapshot(self, model: str, seq: int) -> bytes:
-        """One of them."""
+    def snapshot(self, model: str, seq: int) -> bytes | None:
+        """One of them; None: it is not there any more."""
+        ...
+
+    def starts(self) -> list[Snapshot]:
+        """The models as they were when something was last forgotten."""
         ...
 
     def add_key(self, key: Key) -> None:

@@ -17,12 +17,13 @@ from psycopg.rows import tuple_row
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.serve.entries import Row
-from gaptron.serve.store import AwayError, Found, Key, Snapshot
+from gaptron.serve.store import AwayError, Forgetting, Found, Key, Snapshot
 from gaptron.serve.store.migrations import steps
 
 OLD = "10 seconds"  # a leader that has not been heard of for so long may be ended
 COLUMNS = "seq, model, kind, event, at, body"
 ARRAYS = "%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[]"
+OR_REPLACE = "on conflict (model) do update set seq = excluded.seq, body = excluded.body"
 LOCK = "hashtext('gaptron'), hashtext(current_schema())"
 OLD_SNAPSHOTS = (
     "delete from snapshots where model = %s and seq < "
@@ -86,7 +87,9 @@ class PostgresStore:
         """Say that we are here."""
         self.append([])
 
-    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
+    def append(
+        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
+    ) -> None:
         """One transaction, which begins with our epoch."""
         new, taken = [row[:6] for row in rows if not row.draft], [row for row in rows if row.draft]
         with self._leading() as writer:
@@ -105,6 +108,11 @@ class PostgresStore:
                 writer.execute("delete from snapshots where model = %s and seq = %s", snapshot[:2])
                 writer.execute("insert into snapshots values (%s, %s, %s)", snapshot)
                 writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
+            for forgetting in forgettings:
+                writer.execute(f"insert into starts values (%s, %s, %s) {OR_REPLACE}", forgetting.start)
+                sql = "update log set body = one.body from unnest(%s::bigint[], %s::text[]) one (seq, body) "
+                columns = [list(column) for column in zip(*forgetting.bodies)]
+                writer.execute(sql + "where log.seq = one.seq", columns)
 
     @contextmanager
     def _leading(self) -> Iterator[Connection]:
@@ -131,13 +139,9 @@ class PostgresStore:
 
     def publish(self, models: Iterable[Snapshot]) -> None:
         """A row a model."""
-        sql = (
-            "insert into published values (%s, %s, %s) "
-            "on conflict (model) do update set seq = excluded.seq, body = excluded.body"
-        )
         with self._leading() as writer:
             for one in models:
-                writer.execute(sql, one)
+                writer.execute(f"insert into published values (%s, %s, %s) {OR_REPLACE}", one)
 
     def published(self) -> list[tuple[str, int]]:
         """Without the bodies."""
@@ -221,9 +225,15 @@ class PostgresStore:
         """By seq."""
         return self._rows("select model, seq from snapshots order by seq")
 
-    def snapshot(self, model: str, seq: int) -> bytes:
+    def snapshot(self, model: str, seq: int) -> bytes | None:
         """Its bytes."""
-        return bytes(self._rows("select body from snapshots where model = %s and seq = %s", (model, seq))[0][0])
+        found = self._rows("select body from snapshots where model = %s and seq = %s", (model, seq))
+        return bytes(found[0][0]) if found else None
+
+    def starts(self) -> list[Snapshot]:
+        """All of them."""
+        rows = self._rows("select model, seq, body from starts order by seq")
+        return [Snapshot(name, seq, bytes(body)) for name, seq, body in rows]
 
     def _rows(self, sql: Any, values: tuple[Any, ...] = ()) -> list[Any]:
         """On this thread's own connection."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gaptron.errors import SettingError
 from gaptron.serve.entries import Row
-from gaptron.serve.store import Found, Key, Snapshot
+from gaptron.serve.store import Forgetting, Found, Key, Snapshot
 from gaptron.serve.store.migrations import steps
 
 try:
@@ -62,6 +62,7 @@ class SqliteStore:
         try:
             writer.execute("pragma journal_mode = wal")
             writer.execute("pragma synchronous = full")
+            writer.execute("pragma secure_delete = on")  # what is forgotten is not left lying in the file
             (done,) = writer.execute("pragma user_version").fetchone()
             for number, sql in steps("sqlite"):
                 if number > done:
@@ -79,7 +80,9 @@ class SqliteStore:
     def beat(self) -> None:
         """Nobody else can lead while we hold the lock."""
 
-    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
+    def append(
+        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
+    ) -> None:
         """One transaction; few statements, for each gives up the interpreter's lock and must get it back."""
         writer = self._writing()
         writer.execute("begin immediate")
@@ -92,6 +95,10 @@ class SqliteStore:
             for snapshot in snapshots:
                 writer.execute("insert or replace into snapshots values (?, ?, ?)", snapshot)
                 writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
+            for forgetting in forgettings:
+                writer.execute("insert or replace into starts values (?, ?, ?)", forgetting.start)
+                changed = [(body, seq) for seq, body in forgetting.bodies]
+                writer.executemany("update log set body = ? where seq = ?", changed)
             writer.execute("commit")
         except BaseException:
             if writer.in_transaction:
@@ -141,11 +148,15 @@ class SqliteStore:
         """By seq."""
         return self._reading().execute("select model, seq from snapshots order by seq").fetchall()
 
-    def snapshot(self, model: str, seq: int) -> bytes:
+    def snapshot(self, model: str, seq: int) -> bytes | None:
         """Its bytes."""
         sql = "select body from snapshots where model = ? and seq = ?"
-        (body,) = self._reading().execute(sql, (model, seq)).fetchone()
-        return bytes(body)
+        found = self._reading().execute(sql, (model, seq)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def starts(self) -> list[Snapshot]:
+        """All of them."""
+        return list(starmap(Snapshot, self._reading().execute("select model, seq, body from starts order by seq")))
 
     def add_key(self, key: Key) -> None:
         """One row."""

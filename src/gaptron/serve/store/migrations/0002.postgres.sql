@@ -11,3 +11,10 @@ create table published (
     seq bigint not null,
     body bytea not null
 );
+
+-- Where a replay begins: each model as it was when features of old decisions were last forgotten.
+create table starts (
+    model text primary key,
+    seq bigint not null,
+    body bytea not null
+);
