@@ -22,6 +22,7 @@ def folded(
     Models begin with their newest snapshot, unless `from_nothing`; where features were forgotten, that is the model as
     it was then, for what is older cannot be made again. `seen` is told each entry and its model behind it.
     """
+    kept: dict[str, bytes | None]
     if from_nothing:
         kept = {start.model: start.body for start in store.starts()}
     else:
