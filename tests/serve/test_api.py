@@ -1,6 +1,8 @@
 """The service as its callers see it: what it takes, what it answers, and what it refuses with nothing changed."""
 
+import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,34 @@ def test_an_event_that_memory_forgot_is_found_in_the_log(anywhere: Served, monke
     for event in "bcd":
         anywhere.decide(event)
     assert anywhere.answer("a", correct=True).json()["status"] == "duplicate"
+
+
+def test_memory_keeps_what_is_not_on_disk_yet(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little it may remember: a retry would be decided anew, and the log would have the event twice."""
+    monkeypatch.setattr("gaptron.serve.desk.REMEMBERED", 1)
+    store, may_write = served.service.store, threading.Event()
+    append = store.append
+
+    def slow(*given: Any) -> None:
+        may_write.wait(10)
+        append(*given)
+
+    monkeypatch.setattr(store, "append", slow)
+
+    async def post(event: str) -> Any:
+        return await served.client.post("/v1/models/triage/decisions", json={"event_id": event, "x": [0.1, 0.2]})
+
+    async def work() -> Any:
+        first = [asyncio.create_task(post(event)) for event in "abcd"]
+        await asyncio.sleep(0.05)
+        again = asyncio.create_task(post("a"))
+        await asyncio.sleep(0.05)
+        may_write.set()
+        return await asyncio.wait_for(asyncio.gather(*first, again), 10)
+
+    *first, again = served.run(work())
+    assert [one.status_code for one in (*first, again)] == [201] * 4 + [200] and served.failure is None
+    assert again.json() == first[0].json()
 
 
 def test_two_at_once_with_one_id_are_one_decision(anywhere: Served) -> None:
@@ -479,6 +509,20 @@ def test_a_restart_changes_nothing(anywhere: Served, way: str) -> None:
         name: weights(anywhere, name) for name in before
     }
     assert done.snapshots == (2 if way == "stop" else 0)
+
+
+@pytest.mark.parametrize("way", ["stop", "crash"])
+def test_a_restart_keeps_the_rules(anywhere: Served, way: str) -> None:
+    anywhere.call("PATCH", "/v1/models/triage", {"wait": 60, "default": "wrong", "add_labels": ["fax"]})
+    anywhere.call("PATCH", "/v1/models/triage", {"mode": "apprentice"})
+    lesson_at = {"played": {"label": "fax", "probability": 0.5}}
+    anywhere.decide("a", **lesson_at)
+    before = anywhere.call("GET", "/v1/models/triage").json()
+    getattr(anywhere, way)()
+    anywhere.open()
+    assert anywhere.call("GET", "/v1/models/triage").json() == before
+    assert (before["mode"], before["wait"], before["default"], before["features"]) == ("apprentice", 60, "wrong", 2)
+    assert anywhere.decide("b").status_code == 422, "it must be told what was played"
 
 
 def test_a_start_reads_only_what_is_behind_the_snapshots(anywhere: Served, monkeypatch: pytest.MonkeyPatch) -> None:

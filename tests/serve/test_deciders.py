@@ -4,6 +4,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from gaptron.errors import SettingError
 from gaptron.serve import entries
 from gaptron.serve.fold import DifferenceError
 from gaptron.serve.replay import replay
-from gaptron.serve.store import open_store, shared
+from gaptron.serve.store import AwayError, open_store, shared
 from tests.serve.postgres import with_schema
 from tests.serve.process import Callers, Process, make_triage, running
 from tests.serve.served import Served
@@ -142,6 +143,28 @@ def test_a_leader_that_decides_itself_lets_no_decider_write(leader: Served, deci
     replay(alone.service.store)
     alone.close()
     leader.open()
+
+
+def test_a_new_leader_waits_for_decisions_under_way(leader: Served) -> None:
+    """Or it would decide an event that a decider is just about to commit."""
+    lead, decide = shared(leader.service.store), shared(open_store(leader.place))
+    row = entries.Row(0, "triage", "decision", "slow", 1, "{}")
+    with ThreadPoolExecutor(2) as pool, psycopg.connect(leader.place) as other:
+        other.execute("lock table log in exclusive mode")  # so that the decider's commit takes a while
+        drafting = pool.submit(decide.draft, [row])
+        time.sleep(0.3)
+        admitting = pool.submit(lead.admit, False)
+        time.sleep(0.3)
+        assert not drafting.done() and not admitting.done()
+        other.commit()
+        assert drafting.result(10) == {("triage", "slow")}
+        admitting.result(10)
+    assert [one.event for one in lead.drafts(10)] == ["slow"]
+    with pytest.raises(AwayError):
+        decide.draft([row._replace(event="late")])
+    decide.close()
+    with psycopg.connect(leader.place) as other:
+        other.execute("delete from log where event = 'slow'")  # it was no real decision
 
 
 def test_a_wait_that_is_over_is_learned_from(leader: Served, decider: Served) -> None:
