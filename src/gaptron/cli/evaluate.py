@@ -4,12 +4,14 @@ import json
 import os
 import tempfile
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gaptron.cli import settings
+from gaptron.cli.serve import without_password
 from gaptron.cli.table import show
 from gaptron.errors import InputError, SettingError, StreamError
 
@@ -72,7 +74,10 @@ def evaluate(
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)
     ] = None,
-    model: Annotated[str, typer.Option(help="Of a service's store: whose decisions.", rich_help_panel=DATA)] = "",
+    model: Annotated[
+        str,
+        typer.Option(help="Of a service's store: whose decisions, if it has several.", rich_help_panel=DATA),
+    ] = "",
     skip_damaged: Annotated[
         bool,
         typer.Option("--skip-damaged", help="Pass over lines that cannot be read; name them.", rich_help_panel=DATA),
@@ -104,7 +109,8 @@ def evaluate(
         raise SettingError(f"--way {way!r} must be one of {', '.join(WAYS)}")
     if not 0.0 < split < 1.0:
         raise SettingError(f"--split {split:g} must lie between 0 and 1")
-    logged, damage = _open_store(log, model) if model else _open(log, format_ or None, features, skip_damaged)
+    is_store = bool(model) or os.path.isdir(log) or "://" in log
+    logged, damage = _open_store(log, model) if is_store else _open(log, format_ or None, features, skip_damaged)
     first = int(split * logged.n_rounds)
     if way == "frozen" and not 0 < first < logged.n_rounds:
         raise SettingError(f"--split {split:g} leaves no round on one side of {logged.n_rounds}")
@@ -135,14 +141,17 @@ def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
 
     store = open_store(place)
     try:
-        if model not in dict(store.models()):
-            known = ", ".join(name for name, _ in store.models())
-            raise SettingError(f"--model {model}: {place} has no such model; it has: {known or 'none'}")
+        known = [name for name, _ in store.models()]
+        if not model and len(known) == 1:
+            model = known[0]
+        if model not in known:
+            said = f"--model {model}: {place} has no such model" if model else "say --model NAME: which of the models"
+            raise SettingError(f"{said}; it has: {', '.join(known) or 'none'}")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, f"{model}.jsonl")
             with open(path, "wb") as file:
                 file.writelines(lines(store, model, "jsonl", store.last()[0]))
-            return open_log(path), []
+            return replace(open_log(path), name=f"{without_password(place)}: {model}"), []
     finally:
         store.close()
 
