@@ -22,6 +22,7 @@ from gaptron.logged.lines import (
     LoggedDecision,
     LogLines,
     MalformedError,
+    chances,
     encode,
     get,
     is_column,
@@ -51,8 +52,8 @@ def header(classes: tuple[Any, ...], n_features: int) -> dict[str, Any]:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read(source: Source, *, skip_damaged: bool = False) -> Log:
-    """The log in a file of this form."""
+def read(source: Source, *, skip_damaged: bool = False, column: str | None = None) -> Log:
+    """The log in a file of this form, with the probabilities in a column of the reader's own if one is named."""
     first: dict[str, Any] = {}
     classes: list[Classes] = []
     builder = LogBuilder(source)
@@ -68,7 +69,7 @@ def read(source: Source, *, skip_damaged: bool = False) -> Log:
             if line != first:
                 raise StreamError(source.name, "another log begins here, with other labels or features", at)
         else:
-            builder.add(at, _decision(line, classes[0], first["n_features"]))
+            builder.add(at, _decision(line, classes[0], first["n_features"], column))
 
     LogLines(source, skip_damaged=skip_damaged, header=True).each(take)
     if not classes:
@@ -91,7 +92,7 @@ def classes_of(line: dict[str, Any]) -> Classes:
     return Classes(plain_classes(labels))
 
 
-def _decision(line: dict[str, Any], classes: Classes, width: int) -> LoggedDecision:
+def _decision(line: dict[str, Any], classes: Classes, width: int, column: str | None) -> LoggedDecision:
     x = get(line, "x")
     label = get(line, "label")
     if type(label) is not type(classes.labels[0]):  # or true would be 1, and 1.0 too
@@ -107,6 +108,7 @@ def _decision(line: dict[str, Any], classes: Classes, width: int) -> LoggedDecis
         number(get(line, "reward"), "reward"),
         None if distribution is None else numbers(distribution, "distribution", len(classes)),
         None if among is None else _codes(among, classes),
+        chances(line, column, classes.labels),
     )
 
 
