@@ -114,7 +114,7 @@ class Verdict:
         if room <= 0.0 or half_widths**2 > 1000.0 * room**2:
             return "A log of a logger that plays more like this learner would tell more"
         rounds = self.rounds * (half_widths / room) ** 2
-        return f"About {rounds:,.0f} such rounds would tell, if this difference is real"
+        return f"About {float(f'{rounds:.1e}'):,.0f} such rounds would tell, if this difference is real"
 
     @property
     def _unseen(self) -> float:
