@@ -3,7 +3,6 @@
 Text files write numbers and times as texts, and the encoder reads them; a Parquet file says of each column what it is.
 """
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,12 +24,11 @@ from gaptron.streams.named import NAMED
 from gaptron.streams.rows import csr
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.stream import Stream
-from gaptron.streams.table import USUAL_LABELS, Column, label_column
+from gaptron.streams.table import LAST, Column, label_column
 from gaptron.text_numbers import as_number
 from gaptron.types import Integers, Sparse
 from gaptron.validation import MeasuredRows
 
-SHOWN = 30  # columns that an error lists
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
@@ -343,17 +341,8 @@ class Reading:
         """The number of the label's column."""
         if len(names) < 2:
             raise StreamError(self.source.name, "a row needs a label and a feature", 1)
-        usual = {name.lower() for name in names} & set(USUAL_LABELS)
-        listed = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
-        near = difflib.get_close_matches(str(self._label), names, 1)
-        if isinstance(self._label, str) and self._label not in names and near:
-            raise StreamError(
-                self.source.name, f"label={self._label!r} is no column; did you mean {near[0]}? ({listed})"
-            )
-        if self._label is None and not usual:
-            if header:
-                raise StreamError(self.source.name, f"which column is the label? Say label=..., one of: {listed}")
-            self._note("no header: the last column is taken for the label")
+        if self._label is None and not header:
+            self._note(LAST)
             spot = len(names) - 1
         else:
             spot = label_column(self.source.name, names, self._label)
