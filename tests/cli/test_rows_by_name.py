@@ -220,3 +220,20 @@ def test_warm_compiles_every_kind_of_rows():
     for rows in ("by name", "dense", "sparse"):
         assert f"perceptron, full feedback, {rows} rows" in text
     assert "bandit" in fail("warm", "-a", "perceptron", "--feedback", "bandit")
+
+
+def test_a_bound_that_says_nothing_names_a_certificate_that_does(tmp_path):
+    rng = np.random.default_rng(1)
+    device = rng.integers(0, 4, 1500)
+    clicked = np.where(rng.random(1500) < 0.3, rng.integers(0, 4, 1500), device)
+    file = tmp_path / "noisy.csv"
+    file.write_text("device,clicked\n" + "".join(f"w{a},{'abcd'[b]}\n" for a, b in zip(device, clicked)))
+    said = account(str(file), "--label", "clicked")
+    found = said["would_prove"]
+    assert said["bound"]["value"] > 1500 > found["value"]
+    words = ["--label", "clicked", "-a", found["algorithm"], "--loss", found["loss"]]
+    assert account(str(file), *words)["bound"]["value"] == pytest.approx(found["value"], rel=0.02)
+    assert f"--algorithm {found['algorithm']} --loss {found['loss']} would prove something here" in run(
+        "play", str(file), "--label", "clicked"
+    )
+    assert account(str(file), *words)["would_prove"] is None  # its own bound says something
