@@ -227,7 +227,7 @@ BAD = {
     "no-model": (["LOG", "--load", "none.gaptron"], "none.gaptron"),
     "no-field": (["LOG", "--probabilities", "mine"], "line 2: no 'mine'"),
     "no-file": (["none.jsonl", "-a", "squarecb"], "none.jsonl: there is no such file"),
-    "no-form": ([__file__, "-a", "squarecb"], "say format= one of dsjson, jsonl, obp"),
+    "no-form": ([__file__, "-a", "squarecb"], "say --format one of dsjson, jsonl, obp"),
     "way": (["LOG", "-a", "squarecb", "--way", "magic"], "taught, frozen, replay"),
     "split": (["LOG", "-a", "squarecb", "--way", "frozen", "--split", "1"], "between 0 and 1"),
     "narrow-split": (["LOG", "-a", "squarecb", "--way", "frozen", "--split", "0.001"], "leaves no round"),
