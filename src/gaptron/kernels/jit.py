@@ -74,8 +74,14 @@ def lean(function: F) -> F:
     return compiled
 
 
+def lean_inlined(function: F) -> F:
+    """The same for a short function that is written into each of its callers: a call would take longer than it does."""
+    compiled: F = numba.njit(cache=True, _nrt=False, forceinline=True, **FLAGS)(function)
+    return compiled
+
+
 def lean_reordered(function: F) -> F:
-    """The same, where sums may be taken in any order."""
+    """Compile a function that makes no array, where sums may be taken in any order."""
     compiled: F = numba.njit(cache=True, _nrt=False, **FLAGS, **REORDER)(function)
     return compiled
 
