@@ -21,7 +21,10 @@ from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FLAGS = {"error_model": "numpy", "nogil": True}
+# No compiled function makes an array, so none need count who holds those it is given (`_nrt`): the caller does. With
+# wide tuples of arrays the counting took longer than the rest of a round (measured, sparse rows, d = 400, K = 9:
+# Gaptron 540 ns a round with it, 320 without). A function that makes an array does not compile.
+FLAGS = {"error_model": "numpy", "nogil": True, "_nrt": False}
 # A sum may be taken in another order, so that dot products use the vector unit. Nothing else is relaxed.
 REORDER = {"fastmath": {"reassoc", "nsz", "contract"}}
 
@@ -64,27 +67,15 @@ def jit_reordered(function: F) -> F:
     return compiled
 
 
-def lean(function: F) -> F:
-    """Compile a function that makes no array and returns none.
-
-    It need not count who holds the arrays it is given: with wide tuples of them that took longer than the rest of a
-    round (measured on Advised Gaptron, d = 17, K = 10: 2.4 and 2.7 µs a round with, 1.3 without).
-    """
-    compiled: F = numba.njit(cache=True, _nrt=False, **FLAGS)(function)
-    return compiled
+lean, lean_reordered = jit, jit_reordered
 
 
-def lean_reordered(function: F) -> F:
-    """The same, where sums may be taken in any order."""
-    compiled: F = numba.njit(cache=True, _nrt=False, **FLAGS, **REORDER)(function)
-    return compiled
-
-
-def by_type(choose: Callable[..., F], like: F, **flags: Any) -> F:
+def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: Any) -> F:
     """A verb whose body is chosen by the types of its arguments, compiled or not.
 
     `choose` gets the arguments themselves when interpreted and their numba types when compiled, and
-    returns one of several bodies with the signature of `like`.
+    returns one of several bodies with the signature of `like`. A verb that answers with a part of an array it was
+    given (`view`) is written into its callers, because a function that counts no references may not return one.
     """
 
     @functools.wraps(like)
@@ -97,7 +88,8 @@ def by_type(choose: Callable[..., F], like: F, **flags: Any) -> F:
 
     # Inlined, because passing tuples of arrays to a function costs more than many a verb's work (measured: a tenth
     # of a round). Not strict, because the bodies' annotations differ.
-    overload(verb, jit_options={**FLAGS, "forceinline": True, **flags}, strict=False)(body)
+    options = {**FLAGS, "forceinline": True, "_nrt": view, **flags}
+    overload(verb, jit_options=options, strict=False, inline="always" if view else "never")(body)
     return verb  # type: ignore[return-value]
 
 
