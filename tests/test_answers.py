@@ -252,8 +252,8 @@ def test_a_file_remembers_that_labels_were_left_out_and_answers_worth_a_fraction
     learner = make("frugal-gaptron")
     learner.learn(learner.decide(X[0], among=["mail", "fax"]), reward=0.5)
     learner.save(tmp_path / "model")
-    for name in ("_left_out", "_fractions"):
-        assert getattr(gaptron.Learner.load(tmp_path / "model"), name) is True
+    loaded = gaptron.Learner.load(tmp_path / "model")._conditions
+    assert loaded.left_out is True and loaded.fractions is True
 
 
 # --- late --------------------------------------------------------------------------------------------------------

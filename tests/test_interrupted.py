@@ -73,7 +73,7 @@ def test_an_interrupted_run_keeps_its_bound():
     other.play(X[: played - 100], Y[: played - 100])
     assert learner.interrupted.rounds == played - 100
     assert learner.bound(rows, labels).value == other.bound(rows, labels).value
-    assert learner._longest >= np.linalg.norm(rows, axis=1).max()
+    assert learner._conditions.longest >= np.linalg.norm(rows, axis=1).max()
 
 
 def test_ctrl_c_between_answers_loses_and_doubles_none():

@@ -602,7 +602,7 @@ def test_the_longest_row_is_that_of_all_calls():
     rows, labels = X[order], Y[order]
     whole.play(rows, labels), parts.play(rows[:40], labels[:40]), parts.play(rows[40:], labels[40:])
     assert parts.bound(rows, labels).value == whole.bound(rows, labels).value
-    assert parts._longest == whole._longest == pytest.approx(np.linalg.norm(X, axis=1).max())
+    assert parts._conditions.longest == whole._conditions.longest == pytest.approx(np.linalg.norm(X, axis=1).max())
 
 
 def test_open_decisions_make_the_rounds_played_after_them_late():
@@ -615,7 +615,7 @@ def test_open_decisions_make_the_rounds_played_after_them_late():
     alone = make()
     given_up = alone.decide(X[0])
     alone.play(X[1:20], Y[1:20])
-    assert alone._late >= 1
+    assert alone._conditions.late >= 1
     alone.forget(given_up)
 
 

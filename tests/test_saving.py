@@ -107,15 +107,31 @@ def test_a_learner_that_remembers_its_decisions_before_the_first_of_them(again):
     assert portrait(other) == portrait(make(delay=2)) and other.pending == {}
 
 
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "smooth-hinge"])
+@pytest.mark.parametrize("feedback", ["full", "bandit"])
+def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out(again, loss, feedback):
+    learner = started(delay=2, loss=loss, feedback=feedback)
+    decisions = [learner.decide(X[40], among=[0, 2]), learner.decide(X[41])]
+    other = again(learner)
+    for who in (learner, other):
+        waiting = who.pending
+        for number in (42, 41):
+            given = {"label": 2} if feedback == "full" else {"correct": waiting[number].label == 2}
+            who.learn(waiting[number], **given)
+    np.testing.assert_array_equal(other.weights, learner.weights)
+    assert other.certificate == learner.certificate and len(decisions) == 2
+
+
 def test_nothing_a_learner_holds_is_left_out():
     """A new attribute belongs into the file, or into one of these lists with a reason."""
     learner = started()
     tree = learner.__getstate__()
     # By other names in the file (classes, norm_promised, pending, features), or of one call alone.
-    elsewhere = {"_core", "_classes", "_promised", "_open", "_names", "_use", "_interrupted"}
+    elsewhere = {"_core", "_classes", "_given", "_conditions", "_open", "_names", "_use", "_interrupted"}
+    assert set(vars(learner._conditions)) <= set(tree)
     assert {name.removeprefix("_") for name in set(vars(learner)) - elsewhere} <= set(tree)
     # The problem and the algorithm's name are the learner's part of the file; all else is made anew from the settings.
-    made_anew = {"algorithm", "file", "problem", "round", "scratch", "fresh", "_shown", "_memory", "seen_room"}
+    made_anew = {"algorithm", "file", "problem", "round", "scratch", "fresh", "_shown", "remembered", "seen_room"}
     compiled = {"_decide_once", "_commit_once", "_learn_once"}
     in_file = {"rng": "generator", "seen": "observed"}
     held = set(vars(learner._core)) - made_anew - compiled - {"observes"}  # the last is the learner's part of the file
@@ -403,10 +419,10 @@ KEPT_BADLY = {
     "as a number": change("pending", "kept", to=2),
     "one too few": lambda tree: tree["pending"]["kept"].pop(),
     "nothing": change("pending", "kept", 0, to=None),
-    "no scratch": lambda tree: tree["pending"]["kept"][0].pop("work"),
-    "too short": change("pending", "kept", 0, "round", "p", to=lambda p: p[:2].copy()),
-    "no number": change("pending", "kept", 0, "work", "p", to=lambda p: p * math.nan),
-    "an endless number": change("pending", "kept", 1, "work", "kept", "step", to=math.inf),
+    "no scratch": lambda tree: tree["pending"]["kept"][0].pop("p"),
+    "too short": change("pending", "kept", 0, "scores", to=lambda z: z[:2].copy()),
+    "no number": change("pending", "kept", 0, "p", to=lambda p: p * math.nan),
+    "an endless number": change("pending", "kept", 1, "kept", "step", to=math.inf),
 }
 
 

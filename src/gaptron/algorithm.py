@@ -106,8 +106,11 @@ class HasGrown(Protocol):
 class HasMemory(Protocol):
     """A proof needs each decision's own scores when its answer comes late."""
 
-    def remembers(self, settings: Any, /) -> bool:
-        """Must a decision keep its round and scratch until it is answered?"""
+    def remembers(self, settings: Any, /) -> tuple[str, ...]:
+        """The fields of its scratch that a decision keeps, with its scores, until it is answered; none: nothing.
+
+        If the answer is late, `decide` is asked again as always, and then these are put back as they were.
+        """
 
 
 @runtime_checkable

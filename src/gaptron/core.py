@@ -17,7 +17,7 @@ from gaptron import growth, snapshot
 from gaptron.algorithm import HasCheck, HasMemory
 from gaptron.algorithms import load
 from gaptron.blocks import MOST, blocks
-from gaptron.decision import Kept, copied
+from gaptron.decision import Kept
 from gaptron.errors import InputError, SettingError
 from gaptron.given_values import positive
 from gaptron.seeds import generator
@@ -59,7 +59,6 @@ class Core:
     ) -> None:
         self.algorithm = algorithm
         self.file = load(algorithm)
-        self._memory = self.file if isinstance(self.file, HasMemory) else None  # asking takes as long as half a round
         self.problem = problem
         self.given = given  # settings of the caller's own
         self.settings: Any = None  # None while they wait for the norm of the first rows
@@ -74,6 +73,7 @@ class Core:
         self.count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
         self.rng = generator(seed)
         self.control = control  # the share of decisions that is drawn uniformly
+        self.remembered: tuple[str, ...] = ()  # the fields of its scratch that a decision keeps with its scores
         self._shown: Any = int(problem.feedback) if problem.graph is None else problem.graph
         self._decide_once: Any = None  # the loop's verbs, compiled for these tuples' types
         self._commit_once: Any = None
@@ -157,6 +157,7 @@ class Core:
     def _make_room(self, settings: Any, problem: Problem, sparse: bool) -> None:
         self.round = self._new_round(problem.n_classes)
         self.scratch = self.file.scratch(settings, problem, sparse)
+        self.remembered = self.file.remembers(settings) if isinstance(self.file, HasMemory) else ()
         self.fresh = 0
 
     def _new_round(self, K: int) -> Round:
@@ -206,25 +207,29 @@ class Core:
         reward: float,
         chance: float,
         answered: Flags,
-        kept: Kept | None = None,
     ) -> None:
-        """Learn from the round in `round` and `scratch`, or the one that a decision kept, and count it.
+        """Learn from the round in `round` and `scratch`, and count it.
 
         `chance` is the probability that the draw gave the label shown or, where none is, the label played.
         """
         self.fresh = 0
-        rd, work = (self.round, self.scratch) if kept is None else kept
-        rd.answer[0].reward, rd.answer[0].chance = reward, chance
+        self.round.answer[0].reward, self.round.answer[0].chance = reward, chance
         if self._learn_once is None:
             self._compile(x)
         given = code, truth, self.count, answered, self.seen, self.seen_room
-        self._learn_once(self.settings, self.state, x, rd, work, *given)
+        self._learn_once(self.settings, self.state, x, self.round, self.scratch, *given)
 
     def kept(self) -> Kept | None:
         """What a decision must keep of its own round, where a proof needs it."""
-        if self.state is None or self._memory is None or not self._memory.remembers(self.settings):
+        if not self.remembered:
             return None
-        return copied(self.round, self.scratch)
+        return Kept(self.round.z.copy(), tuple(getattr(self.scratch, name).copy() for name in self.remembered))
+
+    def recall(self, kept: Kept) -> None:
+        """Put back what a decision kept, over what was seen when its row was looked at again."""
+        self.round.z[:] = kept.scores
+        for name, part in zip(self.remembered, kept.parts):
+            getattr(self.scratch, name)[...] = part
 
     def _look_at(self, x: Row, u: float, opinion: Vector, among: Flags) -> int:
         self.round.among[:] = among if len(among) else True
@@ -303,6 +308,15 @@ class Core:
             X = block(rows, part.start, part.stop, self.sparse, width)
             loop.look(self.settings, state, X, opinions[part], among[part], rd, work, Z[part], P[part])
         return Z, with_control(P, self.control, among if among.shape[1] else np.ones(K, bool)) if self.control else P
+
+    def check_own_trace(self, trace: Trace, truth: Integers) -> None:
+        """Refuse a trace of another run, or of other labels: a bound would trust it."""
+        if trace.rounds != len(truth):
+            raise InputError(f"the trace has {trace.rounds} rounds, the stream {len(truth)}")
+        if compiled_loop().trail_of(*trace.as_played, 0) != self.count[0].trail:
+            raise InputError("this trace is of another run: give what this learner's own play returned, all of it")
+        if not np.array_equal(trace.truth, truth):
+            raise InputError("the labels of this trace are not those of y")
 
     # --- in a file ------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron import snapshot
-from gaptron.types import UNKNOWN, Flags, Round, Row, Vector, named
+from gaptron.types import UNKNOWN, Flags, Row, Vector, named
 
 if TYPE_CHECKING:
     from gaptron.learner import Learner
@@ -19,10 +19,10 @@ EVERY: Flags = np.zeros(0, dtype=np.bool_)  # every label may be played
 
 
 class Kept(NamedTuple):
-    """A decision's own round and scratch, where a proof needs them when the answer comes."""
+    """What a proof needs of a decision's own round when the answer comes late."""
 
-    round: Round
-    work: Any
+    scores: Vector
+    parts: tuple[Any, ...]  # the fields of the scratch that the algorithm `remembers`
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -110,8 +110,8 @@ class Pending:
 COLUMNS = ("round", "code", "drawn_from", "drawn_with", "advice", "among", "last", "free", "apart")
 
 
-def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int) -> dict[str, Any]:
-    """Decisions as plain columns, one entry a decision."""
+def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int, remembered: tuple[str, ...]) -> dict[str, Any]:
+    """Decisions as plain columns, one entry a decision; `remembered` names what each has kept."""
     shape = (len(waiting), n_classes)
     silent, every = np.zeros(n_classes), np.ones(n_classes, dtype=np.bool_)
     return {
@@ -125,11 +125,13 @@ def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int) -> dict[st
         "free": np.array([d._mark[0].free for d in waiting], dtype=np.int64),
         "apart": np.array([d._mark[0].apart for d in waiting], dtype=np.int64),
         "rows": snapshot.rows_of(rows),
-        "kept": [snapshot.spread(d._kept) for d in waiting if d._kept is not None],
+        "kept": [_kept_tree(d._kept, remembered) for d in waiting if d._kept is not None],
     }
 
 
-def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept | None) -> list[Decision]:
+def from_tree(
+    tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept | None, remembered: tuple[str, ...]
+) -> list[Decision]:
     """The decisions of `as_tree`, every number checked. `kept` says what each must have kept: types and shapes."""
     snapshot.check_words(tree, (*COLUMNS, "rows", "kept"), "pending")
     K, n = learner.problem.n_classes, len(snapshot.array_of(tree["round"], "pending.round"))
@@ -157,7 +159,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
     if type(tree["kept"]) is not list or len(tree["kept"]) != (0 if kept is None else n):
         raise ValueError("pending.kept does not fit the decisions")
     if kept is not None:
-        sheets = [snapshot.fill(copied(*kept), sheet, "pending.kept") for sheet in tree["kept"]]
+        sheets = [_kept_from(sheet, kept, remembered, allowed) for sheet, allowed in zip(tree["kept"], among)]
     return [
         Decision(
             learner.classes[code],
@@ -180,6 +182,18 @@ def from_tree(tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept
     ]
 
 
-def copied(rd: Round, work: Any) -> Kept:
-    """A round and a scratch of one's own."""
-    return Kept(Round._make(part.copy() for part in rd), type(work)(*(part.copy() for part in work)))
+def _kept_tree(kept: Kept, remembered: tuple[str, ...]) -> dict[str, Any]:
+    """Minus infinity stands where a label was not available: its scores are put back, its other parts not looked at."""
+    named_parts = {"scores": kept.scores, **dict(zip(remembered, map(snapshot.spread, kept.parts)))}
+    return {
+        name: np.where(np.isneginf(part), 0.0, part) if isinstance(part, np.ndarray) else part
+        for name, part in named_parts.items()
+    }
+
+
+def _kept_from(tree: Any, like: Kept, remembered: tuple[str, ...], among: Flags) -> Kept:
+    snapshot.check_words(tree, ("scores", *remembered), "pending.kept")
+    scores = snapshot.fill(like.scores.copy(), tree["scores"], "pending.kept.scores")
+    scores[~among] = -np.inf
+    parts = zip(remembered, like.parts)
+    return Kept(scores, tuple(snapshot.fill(part.copy(), tree[name], f"pending.kept.{name}") for name, part in parts))

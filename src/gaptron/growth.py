@@ -15,8 +15,28 @@ from typing import Any
 import numpy as np
 
 from gaptron.algorithm import Algorithm, HasGrown
-from gaptron.errors import SettingError
-from gaptron.types import Growth, Integers
+from gaptron.errors import InputError, SettingError
+from gaptron.types import Growth, Integers, Problem
+from gaptron.validation import Classes
+
+
+def new_places_of_labels(
+    name: str, file: Algorithm, problem: Problem, known: Classes, wanted: Classes
+) -> Integers | None:
+    """Where each known label stands among those wanted, which hold new ones too; None if none is new."""
+    gone = [label for label in known.labels if label not in wanted.labels]
+    if gone:
+        raise InputError(f"a learner only gains labels, but {gone[0]!r} is not among the new ones")
+    if len(wanted) == len(known):
+        if wanted.labels != known.labels:
+            raise InputError("no label is new: grow adds labels and does not put known ones in another order")
+        return None
+    if problem.graph is not None:
+        raise SettingError("the feedback graph is for the labels it was given with: no more can be added")
+    most = file.CARD.most_classes
+    if most is not None and len(wanted) > most:
+        raise SettingError(f"{name} is for at most {most} classes, not {len(wanted)}")
+    return np.array([wanted.code(label) for label in known.labels])
 
 
 def check_can_grow(name: str, file: Algorithm, *, labels: bool) -> None:

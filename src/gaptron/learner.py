@@ -3,26 +3,27 @@
 import copy
 import inspect
 import os
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gaptron import bounds, model_file
-from gaptron.algorithm import HasAdvice, HasCertificate, HasLateProof
-from gaptron.algorithms import able, load
+from gaptron import bounds, growth, model_file
+from gaptron.algorithm import HasAdvice, HasCertificate
+from gaptron.algorithms import load
+from gaptron.arguments import Arguments, has_fractions, is_stream
 from gaptron.bounds import Bound
 from gaptron.by_name import ByName
-from gaptron.core import Core, compiled_loop, observer
-from gaptron.decision import EVERY, SILENCE, Decision, Pending, as_tree, from_tree
-from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, OutlierWarning, SettingError
+from gaptron.conditions import Conditions
+from gaptron.core import Core, observer
+from gaptron.decision import Decision, Pending, as_tree, from_tree
+from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.features import Account, Encoder, in_file
 from gaptron.features.declaration import as_features
 from gaptron.feedback import as_graph
-from gaptron.given_values import choice, count, flag, number, plain_dict, positive, whole
+from gaptron.given_values import choice, flag, number, plain_dict, positive, whole
 from gaptron.in_use import InUse
 from gaptron.seeds import generator
 from gaptron.trace import Trace
@@ -31,8 +32,6 @@ from gaptron.types import (
     Advice,
     Certificate,
     Feedback,
-    Flags,
-    Integers,
     Matrix,
     Nothing,
     Observed,
@@ -41,30 +40,10 @@ from gaptron.types import (
     RowsToCome,
     Sparse,
     SparseRow,
-    Vector,
 )
-from gaptron.validation import (
-    FAR,
-    FEW,
-    CheckedRows,
-    Classes,
-    Labels,
-    as_advice,
-    as_among,
-    as_correct,
-    as_reward,
-    as_rows,
-    as_worth,
-    available,
-    checked,
-    checked_row,
-    n_rows,
-    row_like,
-)
+from gaptron.validation import Classes, Labels, as_matrix, as_rows, n_rows, row_like
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
-REFUSES_FRACTIONS = "cannot learn from rewards between 0 and 1"
-ROUNDING = 1e-6  # rows scaled to unit norm in float32 may be this much longer than 1
 
 
 class Learner:
@@ -143,14 +122,9 @@ class Learner:
             raise SettingError(f"{algorithm} learns from how it drew its label: it has no room for control={control!r}")
         self._core = Core(algorithm, problem, settings, seed, flag("observe", observe), float(control))
         self._names = by_name
+        self._given = Arguments(self._core, self._classes, by_name, norm is not None)
         self._open = Pending()
-        self._grew: int | None = None  # the round after which labels were added
-        self._taught = False  # by decisions that were not its own
-        self._late = 0  # most answers missing when a decision was made, or decisions made without an answer
-        self._left_out = False  # were labels left out of a round?
-        self._fractions = False  # was an answer neither right nor wrong, or could several labels be right?
-        self._longest = 0.0
-        self._promised = norm is not None
+        self._conditions = Conditions()
         self._use = InUse()
         self._interrupted: Trace | None = None
         self.reading: dict[str, Any] = {}
@@ -236,12 +210,12 @@ class Learner:
         `advice`, where the algorithm takes it, is what your own model says of x: a probability for each label, or a
         label. It may know anything but the draw to come.
         """
-        given = self._checked_row(x)
-        opinion, allowed, core = self._opinion(advice), self._available(among), self._core
+        given, opinion, allowed = self._given.row(x), self._given.opinion(advice), self._given.available(among)
+        core, conditions = self._core, self._conditions
         with self._use.writing:
             row = self._begin(given)
-            self._late = max(self._late, core.decided - core.learned)
-            self._left_out |= not allowed.all()
+            conditions.late = max(conditions.late, core.decided - core.learned)
+            conditions.left_out |= not allowed.all()
             code, u = core.decide(row, opinion, allowed)
             p = core.round.p.copy()
             decision = Decision(
@@ -277,16 +251,17 @@ class Learner:
         """
         with self._use.writing:
             self._check_open(decision)
-            answer = self._answer(decision._code, decision.label, decision._among, label, correct, reward)
-            (truth, worth), core = answer, self._core
-            x = self._row_of(decision)
-            self._late = max(self._late, core.decided - decision.round)
-            self._fractions |= 0.0 < worth < 1.0
-            if decision._kept is None and decision.round != core.fresh:
+            truth, worth = self._given.answer(decision._code, decision._among, label, correct, reward)
+            x, core, conditions = self._row_of(decision), self._core, self._conditions
+            conditions.late = max(conditions.late, core.decided - decision.round)
+            conditions.fractions |= 0.0 < worth < 1.0
+            if decision.round != core.fresh:
                 seen = decision._u, decision._advice, decision._among, decision._mark
                 core.look_again(x, decision._code, decision.probability, *seen)
+                if decision._kept is not None:
+                    core.recall(decision._kept)
             chance = float(decision._p[decision._code if truth == UNKNOWN else truth])
-            core.learn(x, decision._code, truth, worth, chance, decision._answered, decision._kept)
+            core.learn(x, decision._code, truth, worth, chance, decision._answered)
             self._open.close(decision)
 
     def forget(self, decision: Decision) -> None:
@@ -319,17 +294,17 @@ class Learner:
             raise SettingError(
                 f"{self.algorithm} learns from how it drew its label, which the log of others cannot say"
             )
-        given = self._checked_row(x)
-        code, opinion, chance = self._classes.code(label), self._opinion(advice), number("probability", probability)
+        given, opinion = self._given.row(x), self._given.opinion(advice)
+        code, chance = self._classes.code(label), number("probability", probability)
         if not 0.0 < chance <= 1.0:
             raise InputError(f"probability={probability!r} must lie in (0, 1]")
-        allowed = self._available(among)
+        allowed = self._given.available(among)
         if len(allowed) and not allowed[code]:
             raise InputError(f"label {label!r} was played, but among says that it was not available")
-        shown, worth = self._answer(code, label, allowed, truth, correct, reward)
+        shown, worth = self._given.answer(code, allowed, truth, correct, reward)
         with self._use.writing:
             row = self._begin(given)
-            self._taught = True
+            self._conditions.taught = True
             core.look_again(row, code, chance, core.rng.random(), opinion, allowed)
             core.commit(code)
             core.learn(row, code, shown, worth, chance, np.zeros(1, dtype=np.bool_))
@@ -338,7 +313,7 @@ class Learner:
         """Make room if there is none yet; the row in the layout of the weights."""
         row, width, norm = given if self._names is None else self._names.encoded(given)
         self._core.begin(width, isinstance(row, SparseRow), None)
-        self._longest = max(self._longest, norm)
+        self._conditions.longest = max(self._conditions.longest, norm)
         return row_like(row, self._core.sparse, width)
 
     def _check_open(self, decision: Decision) -> None:
@@ -347,7 +322,8 @@ class Learner:
         if decision._owner is not self:
             raise DecisionError("this decision was made by another learner")
         if decision not in self._open:
-            if self._grew is not None and decision.round <= self._grew:
+            grew = self._conditions.grew
+            if grew is not None and decision.round <= grew:
                 raise DecisionError(f"labels were added after round {decision.round}: its decision can teach no more")
             raise DecisionError(f"the decision of round {decision.round} has been answered already, or given up")
 
@@ -355,35 +331,6 @@ class Learner:
         """The decision's row, as wide as rows are now."""
         missing = 0 if isinstance(decision._x, SparseRow) else self.problem.n_features - len(decision._x)
         return np.append(decision._x, np.zeros(missing)) if missing else decision._x
-
-    def _answer(self, code: int, played: Any, among: Flags, label: Any, correct: Any, reward: Any) -> tuple[int, float]:
-        """What an answer shows: the true label, or UNKNOWN, and what the label played was worth."""
-        if self.problem.feedback is Feedback.BANDIT:
-            if label is not None or (correct is None) == (reward is None):
-                raise DecisionError(
-                    "bandit feedback: answer with learn(decision, correct=True or False), or reward=..."
-                )
-            if reward is None:
-                worth = float(as_correct(correct))
-            else:
-                worth = as_reward(reward)
-                if 0.0 < worth < 1.0:
-                    self._check_able("rewards", REFUSES_FRACTIONS)
-            return (code if worth > 0.0 else UNKNOWN), worth
-        if correct is not None or reward is not None or (label is None and self.problem.graph is None):
-            raise DecisionError(
-                "full information: answer with learn(decision, label=the right label)"
-                if self.problem.graph is None
-                else "graph feedback: answer with learn(decision, label=...) or, if nothing was shown, learn(decision)"
-            )
-        if label is None:
-            return UNKNOWN, 0.0
-        truth = self._classes.code(label)
-        if self.problem.graph is not None and not self.problem.graph[code, truth]:
-            raise DecisionError(f"playing {played!r} does not show {label!r} in this graph")
-        if len(among) and not among[truth]:
-            raise InputError(f"label {label!r} cannot be the right one: it was not available in this round")
-        return truth, float(truth == code)
 
     # --- many rounds ----------------------------------------------------------------------------------------
 
@@ -416,29 +363,29 @@ class Learner:
         self._interrupted = None
         if self._core.control:
             raise SettingError(f"with control={self._core.control:g} decide and learn one by one: play draws no share")
-        rows, width, longest, outlier = self._checked_rows(X, learn=True)
-        T = n_rows(rows)
-        stream = _is_stream(X)
-        worth = self._worth(X.worth if stream and reward is None else reward, T)
-        truth = self._truth(X, y, T if worth.shape[1] > 1 else None)
+        given, core, conditions = self._given, self._core, self._conditions
+        checked = given.rows(X, learn=True)
+        rows, T, stream = checked.rows, n_rows(checked.rows), is_stream(X)
+        worth = given.worth(X.worth if stream and reward is None else reward, T)
+        truth = given.truth(X, y, T if worth.shape[1] > 1 else None)
         if T != len(truth):
             raise InputError(f"X has {T} rows but y has {len(truth)} labels")
-        allowed = self._all_available(X.among if stream and among is None else among, T)
-        if self.problem.feedback is not Feedback.BANDIT and allowed.shape[1]:
-            self._check_truth_available(truth, allowed)
-        self._check_norm(longest, "X")
-        self._warn_of_outlier(longest, outlier)
-        opinions, core = self._opinions(advice, T), self._core
+        allowed = given.all_available(X.among if stream and among is None else among, T)
+        given.check_truth_available(truth, allowed)
+        given.check_norm(checked.longest, "X")
+        given.warn_of_outlier(checked, conditions.longest)
+        opinions = given.opinions(advice, T)
         trace, before = Trace.of(self._classes, truth, core.file.NOTES, worth), None
         try:
             with self._use.writing:
                 if T == 0:
                     return trace
-                core.begin(width, isinstance(rows, Sparse | RowsToCome), longest)
-                self._longest = max(self._longest, longest)  # before the first round: an interruption may not skip it
-                self._late = max(self._late, core.decided - core.learned)
-                self._left_out |= not allowed.all()
-                self._fractions |= worth.shape[1] > 1 or _has_fractions(worth)
+                core.begin(checked.width, isinstance(rows, Sparse | RowsToCome), checked.longest)
+                # Before the first round: an interruption may not skip it.
+                conditions.longest = max(conditions.longest, checked.longest)
+                conditions.late = max(conditions.late, core.decided - core.learned)
+                conditions.left_out |= not allowed.all()
+                conditions.fractions |= worth.shape[1] > 1 or has_fractions(worth)
                 before = core.learned
                 core.play(rows, truth, opinions, allowed, trace, progress)
         except BaseException:
@@ -448,36 +395,6 @@ class Learner:
                 self._interrupted = trace.first(core.learned - before)
             raise
         return trace
-
-    def _truth(self, X: Any, y: Labels | None, without: int | None) -> Integers:
-        """The codes of the true labels: of y, or of a stream; `without`: of so many rounds, where none is needed."""
-        if y is not None:
-            return self._classes.codes(y)
-        if not _is_stream(X):
-            if without is not None:
-                return np.full(without, UNKNOWN)
-            raise InputError("play(X, y) needs the labels y, or a stream that has them")
-        if self.classes not in (X.classes, tuple(range(len(X.classes)))):
-            raise InputError("the labels of this stream are not the learner's: give the learner classes=stream.classes")
-        codes: Integers = X.y
-        return codes
-
-    def _worth(self, reward: Any, rounds: int) -> Matrix:
-        """What labels are worth; no columns: the right one 1, the others nothing."""
-        if reward is None:
-            return np.zeros((rounds, 0))
-        if self.problem.feedback is not Feedback.BANDIT:
-            raise InputError("rewards are answers to the label played: give the learner feedback='bandit'")
-        worth = as_worth(reward, rounds, len(self._classes))
-        if _has_fractions(worth):
-            self._check_able("rewards", REFUSES_FRACTIONS)
-        return worth
-
-    def _check_truth_available(self, truth: Integers, among: NDArray[np.bool_]) -> None:
-        missing = ~among[np.arange(len(truth)), truth]
-        if missing.any():
-            at = int(missing.argmax())
-            raise InputError(f"row {at}: the right label {self.classes[truth[at]]!r} is not among the available ones")
 
     def predict(self, X: Any, *, among: Any = None, advice: Any = None) -> NDArray[Any]:
         """The label of the largest score for each row. Changes nothing. `among` and `advice` as in `play`.
@@ -495,8 +412,9 @@ class Learner:
         return self._look(X, among, advice)[1]
 
     def _look(self, X: Any, among: Any, advice: Any) -> tuple[Matrix, Matrix]:
-        rows, width, *_ = self._checked_rows(X)
-        opinions, allowed = self._opinions(advice, n_rows(rows)), self._all_available(among, n_rows(rows))
+        rows, width, *_ = self._given.rows(X)
+        opinions = self._given.opinions(advice, n_rows(rows))
+        allowed = self._given.all_available(among, n_rows(rows))
         with self._use.reading:
             return self._core.look(rows, width, opinions, allowed)
 
@@ -519,23 +437,13 @@ class Learner:
                 self._grow_features(whole("n_features", n_features))
 
     def _grow_labels(self, wanted: Classes) -> None:
-        gone = [label for label in self.classes if label not in wanted.labels]
-        if gone:
-            raise InputError(f"a learner only gains labels, but {gone[0]!r} is not among the new ones")
-        if len(wanted) == len(self._classes):
-            if wanted.labels != self.classes:
-                raise InputError("no label is new: grow adds labels and does not put known ones in another order")
+        places = growth.new_places_of_labels(self.algorithm, self._core.file, self.problem, self._classes, wanted)
+        if places is None:
             return
-        if self.problem.graph is not None:
-            raise SettingError("the feedback graph is for the labels it was given with: no more can be added")
-        most = self._core.file.CARD.most_classes
-        if most is not None and len(wanted) > most:
-            raise SettingError(f"{self.algorithm} is for at most {most} classes, not {len(wanted)}")
-        places = np.array([wanted.code(label) for label in self.classes])
         self._core.enlarge(self.problem._replace(n_classes=len(wanted)), places, len(wanted), labels=True)
-        self._classes = wanted
+        self._classes = self._given.classes = wanted
         if self.decided:
-            self._grew = self.decided
+            self._conditions.grew = self.decided
             self._open = Pending()
 
     def _grow_features(self, width: int) -> None:
@@ -602,20 +510,20 @@ class Learner:
                 "n_features": problem.n_features,
                 "feedback": problem.feedback.word if problem.graph is None else problem.graph,
                 "loss": problem.loss.word,
-                "norm_promised": self._promised,
+                "norm_promised": self._given.promised,
                 "radius": problem.radius,
                 "horizon": problem.horizon,
                 "observe": self._core.observes,
                 "core": self._core.as_tree(),
-                "late": self._late,
-                "left_out": self._left_out,
-                "fractions": self._fractions,
-                "longest": self._longest,
-                "grew": self._grew,
-                "taught": self._taught,
+                **self._conditions.as_tree(),
                 "reading": self.reading,
                 "features": None if self._names is None else in_file.as_tree(self._names.encoder),
-                "pending": as_tree(waiting, [self._row_of(d) for d in waiting], problem.n_classes),
+                "pending": as_tree(
+                    waiting,
+                    [self._row_of(d) for d in waiting],
+                    problem.n_classes,
+                    self._core.remembered,
+                ),
             }
 
     def __setstate__(self, tree: dict[str, Any]) -> None:
@@ -636,15 +544,13 @@ class Learner:
             **core["given"],
         )
         self._core.restore(core)
-        self._late = count("late", tree["late"])
-        self._left_out, self._fractions = bool(tree["left_out"]), bool(tree["fractions"])
-        self._longest = number("longest", tree["longest"])
-        self._grew = None if tree["grew"] is None else count("grew", tree["grew"])
-        self._taught = bool(tree["taught"])
+        self._conditions = Conditions.from_tree(tree)
         self.reading = plain_dict("reading", tree["reading"])
         if tree.get("features") is not None:
-            self._names = ByName(in_file.from_tree(tree["features"], self.problem.n_features), self._grow_features)
-        for decision in from_tree(tree["pending"], self, self._core.sparse, self._core.kept()):
+            encoder = in_file.from_tree(tree["features"], self.problem.n_features)
+            self._names = self._given.names = ByName(encoder, self._grow_features)
+        keeps = self._core.kept(), self._core.remembered
+        for decision in from_tree(tree["pending"], self, self._core.sparse, *keeps):
             self._open.hold(decision)
 
     # --- theory ---------------------------------------------------------------------------------------------
@@ -660,7 +566,7 @@ class Learner:
         core = self._core
         if core.state is None or not isinstance(core.file, HasCertificate):
             return None
-        self._check_covered()
+        self._conditions.check_own_draws(core.file, core.settings, core.control)
         return core.file.certificate(core.settings, core.state)
 
     @property
@@ -672,8 +578,9 @@ class Learner:
         """
         core = self._core
         with self._use.reading:
-            if self._grew is not None and self.problem.feedback is Feedback.BANDIT:
-                raise NoBoundError(f"labels were added after round {self._grew}: what was observed is of the old ones")
+            grew = self._conditions.grew
+            if grew is not None and self.problem.feedback is Feedback.BANDIT:
+                raise NoBoundError(f"labels were added after round {grew}: what was observed is of the old ones")
             if isinstance(core.seen, Nothing):
                 return None
             if core.seen.count[0].partial:
@@ -702,155 +609,19 @@ class Learner:
             raise NoBoundError(f"the learner has played {self.rounds} rounds, but this stream has {len(truth)}")
         if self.decided != self.rounds:
             raise NoBoundError(f"{self.decided - self.rounds} decisions have not been answered")
-        self._check_covered()
-        self._check_loss_known()
-        problem = self.problem
+        core, problem = self._core, self.problem
+        self._conditions.check_own_draws(core.file, core.settings, core.control)
+        self._conditions.check_loss_known(core.file, problem)
         rows, width = as_rows(X) if self._names is None else self._names.replayed(X, problem.n_features)[:2]
         if width != problem.n_features:
             raise InputError(f"X has {width} columns; the learner knows {problem.n_features} features")
         if problem.norm is None:
-            problem = problem._replace(norm=self._longest)
+            problem = problem._replace(norm=self._conditions.longest)
         if trace is not None:
-            self._check_trace(trace, truth)
-        run = self._core.file, problem, self.settings, self.certificate, _matrix(rows, width), truth, trace
+            core.check_own_trace(trace, truth)
+        run = core.file, problem, self.settings, self.certificate, as_matrix(rows, width), truth, trace
         return bounds.tightest(*run) if U is None else bounds.for_rule(*run, U)
-
-    def _check_trace(self, trace: Trace, truth: Integers) -> None:
-        """Refuse a trace of another run: its mask would make the number too small."""
-        if trace.rounds != len(truth):
-            raise InputError(f"the trace has {trace.rounds} rounds, the stream {len(truth)}")
-        if compiled_loop().trail_of(*trace.as_played, 0) != self._core.count[0].trail:
-            raise InputError("this trace is of another run: give what this learner's own play returned, all of it")
-        if not np.array_equal(trace.truth, truth):
-            raise InputError("the labels of this trace are not those of y")
-
-    def _check_covered(self) -> None:
-        if self._grew is not None:
-            raise NoBoundError(
-                f"labels were added after round {self._grew}, and the theorem is for labels known before"
-            )
-        if self._taught:
-            raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
-        if self._core.control:
-            raise NoBoundError(f"control={self._core.control:g} of its decisions are not the theorem's own draws")
-        allowed, file = getattr(self.settings, "delay", 0), self._core.file
-        if self._late > allowed and not (isinstance(file, HasLateProof) and file.late_proof(self.settings)):
-            raise NoBoundError(f"answers came up to {self._late} decisions late, and the theorem allows {allowed}")
-
-    def _check_loss_known(self) -> None:
-        """Refuse a number that needs every round's right label, where there may be none or several."""
-        if self._fractions:
-            raise NoBoundError(
-                "answers were worth a fraction, or several labels could be right: no rule's loss is known"
-            )
-        if self._left_out and not isinstance(self._core.file, HasCertificate):
-            raise NoBoundError("labels were left out of some rounds, and the theorem is for all labels in every round")
-        if self._left_out and self.problem.feedback is Feedback.BANDIT:
-            raise NoBoundError("labels were left out of some rounds, and nobody said whether the right one was")
 
     def check(self, X: Any) -> None:
         """Refuse rows that this learner could not play: too wide, too long, not numbers. Changes nothing."""
-        self._check_norm(self._checked_rows(X).longest, "X")
-
-    # --- checks -----------------------------------------------------------------------------------------------
-
-    def _checked_row(self, x: Any) -> Any:
-        """One row, checked: a `CheckedRow`, or the cells of a row by name."""
-        if self._names is not None:
-            return self._names.row(x)
-        if isinstance(x, Mapping):
-            raise InputError('x is a dict: make the learner with features="auto", and it takes rows by name')
-        row = checked_row(x)
-        self._check_width(row.width, "x")
-        self._check_norm(row.norm, "x")
-        return row
-
-    def _checked_rows(self, X: Any, learn: bool = False) -> CheckedRows:
-        if self._names is not None:
-            return self._names.rows(X, learn=learn)
-        if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
-            raise InputError('X holds dicts: make the learner with features="auto", and it takes rows by name')
-        rows = checked(X)
-        self._check_width(rows.width, "X")
-        return rows
-
-    def _warn_of_outlier(self, longest: float, outlier: int | None) -> None:
-        """Tell the user of a row far longer than all before it: those of this X, and those played earlier."""
-        if self.rounds < FEW and outlier is not None:
-            what = f"row {outlier} of X is more than {FAR:.0f} times as long as every row before it"
-        elif self.rounds >= FEW and longest > FAR * self._longest > 0.0:
-            what = f"X holds a row of norm {longest:.3g}, more than {FAR:.0f} times as long as every row played before"
-        else:
-            return
-        warnings.warn(
-            f"{what}: one such row makes the steps of many algorithms too small for all others; clip it, or scale "
-            "every row to norm 1",
-            OutlierWarning,
-            stacklevel=3,
-        )
-
-    def _check_width(self, width: int, name: str) -> None:
-        d = self.problem.n_features
-        if d and width != d:
-            raise InputError(f"{name} has {width} columns; the learner knows {d} features")
-        if width == 0:
-            raise InputError(f"{name} has no columns")
-
-    def _check_norm(self, longest: float, name: str) -> None:
-        X = self.problem.norm
-        if X is not None and longest > X * (1 + ROUNDING):
-            source = "promised" if self._promised else "measured on the first play"
-            raise InputError(
-                f"{name} holds a row of norm {longest:.6g}, above the norm {X:.6g} {source}: "
-                "give a larger norm=... or scale the rows"
-            )
-
-    def _opinion(self, advice: Any) -> Vector:
-        """A caller's advice on one row as probabilities; empty if there is none."""
-        if advice is None:
-            return SILENCE
-        one: Vector = self._opinions(advice if getattr(advice, "ndim", 1) == 2 else [advice], 1)[0]
-        return one.copy()
-
-    def _opinions(self, advice: Any, rounds: int) -> Matrix:
-        """A caller's advice as probabilities, one row a round; no columns if there is none."""
-        if advice is None:
-            return np.zeros((rounds, 0))
-        self._check_able("advice", "cannot take advice")
-        return as_advice(advice, rounds, self._classes)
-
-    def _available(self, among: Any) -> Flags:
-        """Which labels are available in one round; empty if all are."""
-        if among is None:
-            return EVERY
-        self._check_able("among", "cannot leave labels out of a round")
-        return available(among, self._classes)
-
-    def _all_available(self, among: Any, rounds: int) -> NDArray[np.bool_]:
-        """Which labels are available, one row a round; no columns if all are."""
-        if among is None:
-            return np.ones((rounds, 0), dtype=np.bool_)
-        self._check_able("among", "cannot leave labels out of a round")
-        return as_among(among, rounds, self._classes)
-
-    def _check_able(self, trait: str, refusal: str) -> None:
-        """Refuse what this algorithm cannot do, and say which can."""
-        if not getattr(self._core.file.CARD, trait):
-            raise InputError(f"{self.algorithm} {refusal}; algorithms that can: {able(trait)}")
-
-
-def _is_stream(X: Any) -> bool:
-    """Has X been read and checked by `gaptron.streams`? A table may have columns of any name."""
-    return hasattr(X, "checked") and hasattr(X, "classes") and hasattr(X, "n_rounds")
-
-
-def _has_fractions(worth: Matrix) -> bool:
-    return bool(((worth > 0.0) & (worth < 1.0)).any())
-
-
-def _matrix(rows: Any, width: int) -> Any:
-    if not isinstance(rows, Sparse):
-        return rows.astype(np.float64, copy=False)
-    from scipy.sparse import csr_matrix  # noqa: PLC0415
-
-    return csr_matrix((rows.values, rows.indices, rows.indptr), shape=(n_rows(rows), width))
+        self._given.check_norm(self._given.rows(X).longest, "X")

@@ -318,6 +318,13 @@ def to_dense(rows: Sparse, width: int) -> NDArray[np.float64]:
     return sp.csr_matrix(parts, shape=(n_rows(rows), width)).toarray().astype(np.float64, copy=False)
 
 
+def as_matrix(rows: Any, width: int) -> Any:
+    """Rows as a matrix to multiply with: an array, or a SciPy matrix."""
+    if not isinstance(rows, Sparse):
+        return rows.astype(np.float64, copy=False)
+    return csr(rows.values, rows.indices, rows.indptr, width)
+
+
 def row_like(row: NDArray[np.float64] | SparseRow, sparse: bool, width: int) -> NDArray[np.float64] | SparseRow:
     """One row in the layout the learner's weights have."""
     if isinstance(row, SparseRow):

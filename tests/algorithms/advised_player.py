@@ -80,8 +80,8 @@ class Player:
         drawn = self.look(x, advice, among, u)
         label = drawn if label is None else label
         self.commit(label)
-        kept = x, advice, among, label, self.rd.p.copy(), self.rd.mark.copy()
-        return label, kept
+        proof = [getattr(self.work, name).copy() for name in file.remembers(self.settings)]
+        return label, (x, advice, among, label, self.rd.p.copy(), self.rd.mark.copy(), proof)
 
     def learn(self, x, label, *, truth=None, reward=None):
         """Answer the round in `rd`: with the truth, or under bandit feedback with a reward."""
@@ -95,8 +95,10 @@ class Player:
 
     def learn_late(self, kept, *, truth=None, reward=None):
         """Answer a decision after others: the row is looked at again, as the learner itself does."""
-        x, advice, among, label, p, mark = kept
+        x, advice, among, label, p, mark, proof = kept
         self.look(x, advice, among)
+        for name, part in zip(file.remembers(self.settings), proof):
+            getattr(self.work, name)[...] = part
         self.rd.mark[0] = mark[0]
         if self.bandit:
             self.rd.p[label] = p[label]

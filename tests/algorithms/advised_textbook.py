@@ -230,10 +230,12 @@ class FullBook(Book):
 
 
 class BanditBook(Book):
-    """COUNCIL section 4 and JOINT section 1."""
+    """COUNCIL section 4 and JOINT section 1; with delay, Theorem 5 of the certificates as R5 corrects it."""
 
-    def __init__(self, K, d, reach=20.0, theta=2.0, pace=0.5, guard=math.inf):
+    def __init__(self, K, d, reach=20.0, theta=2.0, pace=0.5, guard=math.inf, delay=0):
         super().__init__(K, d, guard)
+        self.delay, self.missing, self.most = delay, 0, 0  # certified rounds without an answer
+        self.charged = 0.0
         self.reach, self.budget, self.pace, self.e0 = reach, theta, pace, 2 * LN2**2 / K
         self.A, self.C = Newton(K, d, d <= 1024), Newton(K, d, False, most=0.5)
         self.U = np.zeros((K, d))  # one against all
@@ -251,6 +253,10 @@ class BanditBook(Book):
         s = self.begin(x, advice, among)
         A, K = s.A, self.K
         s.eps = min(self.step, self.e0, self.pace * self.reach / math.sqrt(K * (self.t + 1)))
+        most = max(self.most, self.missing)
+        s.number, s.expected = self.certified + 1, min(self.delay, 2 * most + 2)
+        if self.delay:
+            s.eps = min(s.eps, self.e0 / (1 + 12 * (most + s.expected) / K))
         if self.Lambda > 0:
             s.eps = min(s.eps, self.reach**2 / (2 * self.Lambda))
         eta = s.eps / s.X2 if s.X2 > 1e-280 else 0.0
@@ -291,23 +297,32 @@ class BanditBook(Book):
             kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.1 / (2 * LN2**2)
             loss, mu, n = np.array([log_loss(s.z, y) for y in range(len(A))]), s.p @ s.a, len(A)
             b = 1 - loss + kx * (s.p @ s.p - 2 * s.p + 1 / n) + kv * (mu**2 - 2 * mu * s.a)
+            own = np.array([np.sum((s.p - e) ** 2) for e in np.eye(n)])
+            s.moment = kx * np.maximum(own, s.p @ s.p - 1 / n) + kv * np.maximum((mu - s.a) ** 2, mu**2)
+            b += (self.missing + s.expected) * s.moment if self.delay else 0.0
             q, s.level = spread(b, kx * (1 - 1 / n) + kv * s.a**2, s.heir)
         return self.shown(s, q)
 
     def commit(self, s, label):
         super().commit(s)
         self.step = min(self.step, s.eps)
-        self.asked[label] += 1
+        if self.delay and not s.free:
+            self.asked += s.q
+        else:
+            self.asked[label] += 1
         if s.free:
             self.waiting += 1
         else:
             self.Lambda += s.level
             self.certified += 1
+            self.most = max(self.most, self.missing)
+            self.missing += 1
             self.last_step = self.step
 
-    def learn(self, s, label, reward, *, chance=None, free=None, last=None, apart=None):
-        """The last four: what a late answer's decision has kept."""
+    def learn(self, s, label, reward, *, chance=None, free=None, last=None, apart=None, own=None):
+        """The last five: what a late answer's decision has kept."""
         K, A, x = self.K, s.A, s.x
+        own = own if self.delay and own is not None else s
         at, hit = int(np.flatnonzero(s.A == label)[0]), reward >= 0.5
         q = s.q[label] if chance is None else chance
         last = self.last if last is None else last
@@ -316,9 +331,14 @@ class BanditBook(Book):
             self.learn_free(s, at, reward)
         else:
             weight = reward / q
-            r = s.p - 1 / len(A) + weight * (1 / len(A) - e)
+            r = own.p - 1 / len(A) + weight * (1 / len(A) - e)
             self.theta[A] += np.outer(r, x) / LN2
-            self.moved += r @ s.a / LN2
+            self.moved += r @ own.a / LN2
+            self.missing -= 1
+            if self.delay:
+                possible = own.moment[e == 1] if reward == 1 else own.moment
+                charge = max(0, self.certified - own.number - own.expected) * possible.max()
+                self.charged, self.Lambda = self.charged + charge, self.Lambda + charge
         way = -1.0 if hit else 1.0
         self.ahead += way * np.array([top(f) != at for f in s.f[:4]])
         if s.copies:

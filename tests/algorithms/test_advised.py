@@ -177,7 +177,17 @@ def test_full_information_as_the_textbook_plays_it(K, d, adviser, sets, late, gu
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("given", [{}, {"reach": 1.0, "budget": 0.02}, {"reach": 2.0, "budget": 0.0}], ids=str)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"reach": 1.0, "budget": 0.02},
+        {"reach": 2.0, "budget": 0.0},
+        {"reach": 1.0, "budget": 0.008, "delay": 1},  # more are missing than it was built for: the rest is charged
+        {"reach": 2.0, "budget": 0.0, "delay": 9},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("K, d, adviser, sets, late, guard", CASES)
 def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, guard, given, sparse):
     rng = np.random.default_rng(K)
@@ -185,7 +195,8 @@ def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, gua
     X, y = rows_of(K, d, T, rng), rng.integers(0, K, T)
     y[40:80] = y[40]
     who = Player("bandit", K, d, sparse=sparse, guard=guard, **given)
-    book = BanditBook(K, d, given.get("reach", 20.0), given.get("budget", 2.0), guard=guard)
+    reach, budget, delay = given.get("reach", 20.0), given.get("budget", 2.0), given.get("delay", 0)
+    book = BanditBook(K, d, reach, budget, guard=guard, delay=delay)
     waiting, free, pushed, forced = {}, 0, 0, 0
     for t, answers in enumerate(arrivals(T, late, rng)):
         said, among = advice_of(adviser, K, int(y[t]), rng), some_labels(K, y[t], rng) if sets else None
@@ -215,7 +226,7 @@ def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, gua
                 who.learn_late(kept, reward=reward)
                 q = s.q[kept[3]]
                 today = book.look(*kept[:3])
-                book.learn(today, kept[3], reward, chance=q, free=s.free, last=last, apart=s.apart)
+                book.learn(today, kept[3], reward, chance=q, free=s.free, last=last, apart=s.apart, own=s)
             same_bandit(who, book, to)
     precisions(who, book)
     if not given:
@@ -225,6 +236,8 @@ def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, gua
     else:
         assert 0 < free and (free < T or guard < math.inf)
     assert (forced > 0) == (guard < math.inf)
+    assert book.missing == who.total.missing == 0
+    assert (book.charged > 0) == (late > 0 and delay == 1 and guard == math.inf)
 
 
 # --- by hand --------------------------------------------------------------------------------------------------

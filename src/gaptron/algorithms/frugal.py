@@ -148,9 +148,9 @@ def grown(settings: Frugal, old: FrugalState, new: FrugalState, places: Integers
     new.total[0].step = min(old.total[0].step, settings.first)
 
 
-def remembers(settings: Frugal) -> bool:
+def remembers(settings: Frugal) -> tuple[str, ...]:
     """The proof for late answers needs the gradient of the decision's own weights."""
-    return settings.delay > 0
+    return ("p", "b", "kept") if settings.delay else ()
 
 
 def late_proof(settings: Frugal) -> bool:

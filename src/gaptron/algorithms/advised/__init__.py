@@ -57,9 +57,9 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.algorithms.advised import bandit, full
+from gaptron.algorithms.advised import bandit, council, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
-from gaptron.algorithms.advised.council import MOST_STAY, log_odds
+from gaptron.algorithms.advised.council import MOST_STAY, TINY, log_odds
 from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
@@ -93,23 +93,7 @@ CARD = Card(
     growth=Growth(by_hand=("W", "P", "A")),
     traits=frozenset({"mixture", "axes"}),
 )
-# λ, ε, 1 - q(k̂), whether the round was free, H (full) or what free rounds cost (bandit), stickiness, finds per play of
-# a label never hit, v, and the weights of the experts.
-NOTES = (
-    "level",
-    "step",
-    "explored",
-    "free",
-    "cost",
-    "stickiness",
-    "discovery",
-    "v",
-    "certified",
-    "one-vs-all",
-    "newton",
-    "tracker",
-    "caller",
-)
+NOTES = council.NOTES
 EXPERTS = bandit.EXPERTS
 Settings = AdvisedFull | AdvisedBandit
 
@@ -132,7 +116,7 @@ def weights(state: Any, sparse: bool) -> Matrix:
     """The certified W at the last ε, centred over labels. The advisers' are not in it."""
     W, t, K = by_label(state.W, sparse), state.total[0], state.G.shape[1]
     W = W[:K] if isinstance(state, AdvisedFullState) else W[bandit.CERTIFIED * K :]
-    return np.asarray((W - W.mean(axis=0)) * (t.step / t.square if t.square > full.TINY else 0.0))
+    return np.asarray((W - W.mean(axis=0)) * (t.step / t.square if t.square > TINY else 0.0))
 
 
 def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool, sparse: bool) -> None:
@@ -178,13 +162,15 @@ def recommend(
     reach: float | None = None,
     budget: float | None = None,
     guard: float | None = None,
+    delay: int = 0,
 ) -> Settings:
     """Full information: σ = 2. Bandit: D = 20, θ = 2, c = ½. They served 34 data sets: change nothing.
 
     guard: with a caller's advice in every round, at most 1.1 times the caller's own mistakes and this many more.
+    delay: bandit: so many answers may be missing at any time, and the certificate still holds.
     """
     K, is_bandit = problem.n_classes, problem.feedback is Feedback.BANDIT
-    foreign = {"scale": scale} if is_bandit else {"reach": reach, "budget": budget}
+    foreign = {"scale": scale} if is_bandit else {"reach": reach, "budget": budget, "delay": delay or None}
     for name, value in foreign.items():
         if value is not None:
             raise SettingError(f"{name}={value!r} has no meaning with {problem.feedback.word} feedback")
@@ -194,17 +180,25 @@ def recommend(
     for name, value in (("scale", scale), ("reach", reach)):
         if value is not None and not 1e-100 <= value <= 1e100:
             raise SettingError(f"{name}={value!r} must be a positive number, of a size that can be squared")
+    if not (0 <= delay < math.inf and delay == int(delay)):
+        raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     if not is_bandit:
         return AdvisedFull(2.0 if scale is None else float(scale), limit)
     theta = 2.0 if budget is None else float(budget)
     if not 0.0 <= theta <= 1e100:
         raise SettingError(f"budget={budget!r} must be a number of at least 0")
-    return AdvisedBandit(20.0 if reach is None else float(reach), theta, 0.5, limit, 2 * LN2**2 / K)
+    return AdvisedBandit(20.0 if reach is None else float(reach), theta, 0.5, limit, int(delay), 2 * LN2**2 / K)
 
 
 def theorem(problem: Problem, settings: Settings) -> str:
     """Where the certificate comes from."""
-    return "certificate of Advised Gaptron"
+    late = getattr(settings, "delay", 0)
+    return "certificate of Advised Gaptron" + (f", {late} answers late" if late else "")
+
+
+def remembers(settings: Settings) -> tuple[str, ...]:
+    """The proof for late answers needs p̃ and a of the decision's own time; all else looks again."""
+    return ("p", "a", "due") if isinstance(settings, AdvisedBandit) and settings.delay else ()
 
 
 def late_proof(settings: Settings) -> bool:
@@ -259,6 +253,8 @@ def bound(problem: Problem, settings: Settings, comparator: Comparator) -> float
     """
     if settings.guard < math.inf:
         raise NoBoundError("a guard follows the caller wherever it leads: what that costs is known only after the run")
+    if isinstance(settings, AdvisedBandit) and settings.delay:
+        raise NoBoundError("what late answers cost is known only after the run: give your own U, or read `certificate`")
     (X,) = problem.need("norm")
     N = (X * comparator.norm) ** 2
     if isinstance(settings, AdvisedFull):

@@ -5,14 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaptron.algorithms.advised import council
 from gaptron.algorithms.advised.council import (
     COPIES,
     MOST_STAY,
+    TINY,
     available,
     centre,
+    count_row,
     forced,
     invite,
     log_odds,
+    measure,
     place_of,
     watch,
 )
@@ -22,7 +26,7 @@ from gaptron.kernels.jit import lean
 from gaptron.kernels.likelihood import pull_of, rewarded
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
-from gaptron.kernels.rows import add_from, add_one, scores, sqnorm, zeros
+from gaptron.kernels.rows import add_from, add_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, least_exploration, point, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
@@ -40,7 +44,6 @@ OPTIMISM = 0.2
 SMALL_HIT, SMALL_MISS = 0.1, 1e-3  # an adviser passes over answers it was this sure of
 CURVATURE, TRACKING = 0.5, 0.25  # newton's times K, the tracker's
 HARDEST = 0.5  # the tracker's precision never rises above this, so that it goes on learning
-TINY = 1e-280  # rows of a smaller ‖x‖² count as zero
 
 
 class AdvisedBandit(NamedTuple):
@@ -50,6 +53,7 @@ class AdvisedBandit(NamedTuple):
     budget: float  # θ ≥ 0: how much free rounds may cost, in terms of what the certified ones cost; 0: none is free
     pace: float  # c > 0: ε ≤ cD/√(Kt)
     guard: float  # at most 1.1 times the caller's mistakes and this many more; infinite: no guard
+    delay: int  # τ ≥ 0: answers that may be missing at any time
     first: float  # e₀: the largest ε
 
 
@@ -64,7 +68,7 @@ class AdvisedBanditState(NamedTuple):
     omega: Vector  # the weights of the experts and the caller's copies
     ahead: Vector  # bounds on mistakes of ours less those of each expert alone
     hits: Vector  # of every label
-    asked: Vector  # plays of every label since the last answer about it
+    asked: Vector  # plays of every label since the last answer about it; with delay, expected ones
     stay: Any  # whether the last right label is right again more often than thought
     other: Any  # the same of all other labels
     total: Any
@@ -88,6 +92,7 @@ class AdvisedBanditScratch(NamedTuple):
     r: Vector
     all: Vector  # a coefficient for every label
     desk: Desk
+    due: Any  # what a certified round owes the proof if its answer is late
     now: Any
 
 
@@ -113,6 +118,8 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             level=0.0,  # Λ
             moved=0.0,  # Σ⟨r, a⟩
             certified=0.0,  # rounds that were
+            missing=0.0,  # of them not yet answered
+            most_missing=0.0,  # at any decision
             missed=0.0,  # M of the free rounds
             waiting=0.0,  # free rounds not yet answered
             psi=0.0,  # Ψ of their hits
@@ -144,15 +151,24 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
             *vectors,
             new_desk(K, problem.n_features, sparse),
             named(
+                joined=0,  # are a, w + v a and p̃ there?
+                expected=0.0,  # n̂: certified rounds that may miss its answer, as paid for in its demands
+                number=0.0,  # which certified round it is
+                kappa=0.0,  # κ of W
+                kappa_v=0.0,  # and of v
+            ),
+            named(
                 n=0,  # labels available
                 spoke=0,  # experts heard
                 square=0.0,  # X² with this row
                 own=0.0,  # ‖x‖²
                 step=0.0,  # ε
+                ratio=0.0,  # ε/X², or 0 while the certified learner knows nothing
+                share=0.0,  # ‖x‖²/X²
                 scale=0.0,  # x̃ = scale·x
+                heard=0.0,  # Σ ω_j of those who speak
                 level=0.0,  # λ
                 v=0.0,
-                joined=0,  # are a and w + v a there?
                 none=0.0,  # newton's probability that no label is right
                 kappa=0.0,  # stickiness
                 found=0.0,  # d: finds per play of a label never hit
@@ -170,7 +186,21 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
 def next_step(s: AdvisedBandit, t: Any, K: int) -> float:
     """ε, never above e₀ and never rising."""
     step = min(float(t.step), s.first, s.pace * s.reach / math.sqrt(K * (t.rounds + 1.0)))
+    if s.delay > 0:
+        step = min(step, s.first / (1.0 + 12.0 * (missing_at_most(t) + expected(s, t)) / K))
     return min(step, s.reach * s.reach / (2.0 * t.level)) if t.level > 0.0 else step
+
+
+@lean
+def missing_at_most(t: Any) -> float:
+    """The largest number of certified rounds that were without an answer when a round was decided, this one too."""
+    return float(max(t.most_missing, t.missing))
+
+
+@lean
+def expected(s: AdvisedBandit, t: Any) -> float:
+    """n̂: how many certified rounds are expected to miss this one's answer. Chosen before the draw."""
+    return min(float(s.delay), 2.0 * missing_at_most(t) + 2.0)
 
 
 @lean
@@ -197,19 +227,19 @@ def softmax_or_none(z: Vector, beta: float, f: Vector) -> float:
 
 
 @lean
-def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: int, ratio: float) -> None:
-    """What each expert says of the labels available, and who speaks. ratio = 0: the certified one says nothing."""
+def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: int) -> None:
+    """What each expert says of the labels available, and who speaks."""
     K, now = rd.z.shape[0], work.now[0]
     labels, F = work.labels[:n], work.F[:, :n]
     for i in range(n):
         k = labels[i]
-        work.w[i] = ratio * work.raw[CERTIFIED * K + k]
+        work.w[i] = now.ratio * work.raw[CERTIFIED * K + k]
         work.side[i] = work.raw[SIDE * K + k]
         F[0, i] = 1.0 / n
         F[1, i] = sigmoid(now.scale * work.raw[ONE * K + k])
         F[2, i] = now.scale * work.raw[NEWTON * K + k]
         F[3, i] = now.scale * work.raw[TRACKER * K + k]
-    if ratio != 0.0:
+    if now.ratio != 0.0:
         softmax(work.w[:n], best(work.w[:n]), F[0])
     now.none = softmax_or_none(F[2], state.total[0].beta, F[2])
     softmax(F[3], best(F[3]), F[3])
@@ -229,9 +259,10 @@ def blend(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: i
     The scores shown leave the optimism out: it is for playing, to find labels, not for predicting.
     """
     K, now, t, omega = rd.z.shape[0], work.now[0], state.total[0], state.omega
-    heard = 0.0
+    now.heard = 0.0
     for j in range(now.spoke):
-        heard += omega[j]
+        now.heard += omega[j]
+    heard = now.heard
     pushed = place_of(t.last, work.labels[:n]) if t.last != UNKNOWN else UNKNOWN
     now.kappa = 0.0
     if pushed != UNKNOWN:
@@ -266,7 +297,7 @@ def join(work: AdvisedBanditScratch, n: int) -> None:
     centre(work.a[:n], REACH, 1.0)
     for i in range(n):
         work.w[i] += work.now[0].v * work.a[i]
-    work.now[0].joined = 1
+    work.due[0].joined = 1
 
 
 @lean
@@ -278,6 +309,33 @@ def demand_in_v(step: float, a: Vector, p: Vector, b: Vector, c: Vector) -> None
     for i in range(a.shape[0]):
         b[i] += kappa * (mu * mu - 2.0 * mu * a[i])
         c[i] += kappa * a[i] * a[i]
+
+
+@lean
+def late_moment(due: Any, p: Vector, a: Vector, i: int, n: int) -> float:
+    """κ‖p̃ - e_i‖² + κ_v(μ - a_i)², or the same of the gradient when the answer is no, whichever is larger.
+
+    The second, because a "no" may be all that is left to come when a "yes" would have come by now.
+    """
+    square, mu = 0.0, 0.0
+    for k in range(n):
+        square += p[k] * p[k]
+        mu += p[k] * a[k]
+    own = (1.0 - p[i]) * (1.0 - p[i]) + (square - p[i] * p[i])
+    apart = max(abs(mu - a[i]), abs(mu))
+    return float(due.kappa * max(own, square - 1.0 / n) + due.kappa_v * apart * apart)
+
+
+@lean
+def demand_if_late(s: AdvisedBandit, t: Any, work: AdvisedBanditScratch, n: int) -> None:
+    """What answers that are missing, and this one if it is late, add to b."""
+    due, now = work.due[0], work.now[0]
+    due.expected, due.number = expected(s, t), t.certified + 1.0
+    due.kappa = now.step * now.share / (2.0 * LN2 * LN2)
+    due.kappa_v = now.step * PULL / (2.0 * LN2 * LN2)
+    late = t.missing + due.expected
+    for i in range(n):
+        work.b[i] += late * late_moment(due, work.p, work.a, i, n)
 
 
 @lean
@@ -293,20 +351,17 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     """Lines 1-4."""
     K, t, now = rd.z.shape[0], state.total[0], work.now[0]
     n = available(rd.among, work.labels)
-    now.n, now.own, now.step, now.level = n, sqnorm(x), next_step(s, t, K), 0.0
-    now.square = max(t.square, now.own)
-    size = max(now.own, (t.norms + now.own) / (t.rounds + 1.0))
-    now.scale = 1.0 / math.sqrt(size) if size > TINY else 0.0
-    ratio, share = (now.step / now.square, now.own / now.square) if now.square > TINY else (0.0, 0.0)
+    now.n, now.step, now.level = n, next_step(s, t, K), 0.0
+    measure(x, t, now)
     for k in range(K):
         rd.z[k], rd.p[k] = -math.inf, 0.0
     if t.certified == 0.0:  # the certified learner knows nothing yet
-        ratio = 0.0
-    scores(state.W, x, work.raw if ratio != 0.0 else work.raw[: CERTIFIED * K])
-    listen(state, work, rd, n, ratio)
+        now.ratio = 0.0
+    scores(state.W, x, work.raw if now.ratio != 0.0 else work.raw[: CERTIFIED * K])
+    listen(state, work, rd, n)
     sure = blend(state, work, rd, n)
     w, q = work.w[:n], work.q[:n]
-    now.v, now.joined = 1.0 - now.step * PULL * t.moved, 0
+    now.v, work.due[0].joined = 1.0 - now.step * PULL * t.moved, 0
     free, apart = is_free(s, t, now.step, sure), now.caller != UNKNOWN
     if apart and forced(s.guard, t):
         point(q, now.caller)
@@ -315,40 +370,54 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
         point(q, now.top)
     else:
         join(work, n)
-        demands.logistic(w, work.p[:n], best(w), now.step * share / 2.0, True, 1.0, 0, work.b[:n], work.c[:n])
+        demands.logistic(w, work.p[:n], best(w), now.step * now.share / 2.0, True, 1.0, 0, work.b[:n], work.c[:n])
         demand_in_v(now.step, work.a[:n], work.p[:n], work.b[:n], work.c[:n])
+        if s.delay > 0:
+            demand_if_late(s, t, work, n)
         now.level, _ = least_exploration(work.b[:n], work.c[:n], now.top, q)
     for i in range(n):
         rd.p[work.labels[i]] = q[i]
     mark = rd.mark[0]
     mark.last, mark.free, mark.apart = t.last, 1 if free else 0, 1 if apart and q[now.caller] < 1.0 else 0
-    rd.note[0], rd.note[1], rd.note[2], rd.note[3] = now.level, now.step, 1.0 - q[now.top], 1.0 if free else 0.0
-    rd.note[4], rd.note[5], rd.note[6], rd.note[7] = spent(t), now.kappa, now.found, now.v
-    heard = 0.0
-    for j in range(now.spoke):
-        heard += state.omega[j]
-    rd.note[12] = 0.0
-    for j in range(now.spoke):
-        rd.note[8 + min(j, INSIDE)] = (rd.note[12] if j >= INSIDE else 0.0) + state.omega[j] / heard
+    write_note(state, rd.note, now, 1.0 - q[now.top], mark.free)
     return int(work.labels[draw(q, now.top, u)])
 
 
 @lean
+def write_note(state: AdvisedBanditState, note: Vector, now: Any, explored: float, free: int) -> None:
+    """What a trace keeps of the round."""
+    note[council.LEVEL], note[council.STEP], note[council.EXPLORED], note[council.FREE] = (
+        now.level,
+        now.step,
+        explored,
+        free,
+    )
+    note[council.COST], note[council.STICKINESS] = spent(state.total[0]), now.kappa
+    note[council.DISCOVERY], note[council.V] = now.found, now.v
+    for j in range(INSIDE):  # in the order of EXPERTS
+        note[council.CERTIFIED + j] = state.omega[j] / now.heard
+    note[council.CALLER] = 0.0
+    for j in range(INSIDE, now.spoke):
+        note[council.CALLER] += state.omega[j] / now.heard
+
+
+@lean
 def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch) -> None:
-    """What the decision itself fixes, answered or not: X, Λ, ε, the mean of ‖x‖², and what is waited for."""
+    """What the decision itself fixes, answered or not; Λ, and what is waited for."""
     t, now = state.total[0], work.now[0]
-    t.square = max(t.square, now.square)
-    t.step = min(t.step, now.step)
-    t.rounds += 1.0
-    t.norms += now.own
-    t.called += now.spoke > INSIDE
-    t.open += rd.mark[0].apart
-    state.asked[rd.answer[0].label] += 1.0
+    count_row(t, now, rd.mark[0].apart, now.spoke > INSIDE)
+    if s.delay > 0 and not rd.mark[0].free:  # the proof: no decision depends on this draw before its answer
+        for k in range(rd.p.shape[0]):
+            state.asked[k] += rd.p[k]
+    else:
+        state.asked[rd.answer[0].label] += 1.0
     if rd.mark[0].free:
         t.waiting += 1.0
     else:
         t.level += now.level
         t.certified += 1.0
+        t.most_missing = max(t.most_missing, t.missing)
+        t.missing += 1.0
         t.last_step = t.step
 
 
@@ -356,14 +425,36 @@ def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: Advised
 
 
 @lean
+def charge(t: Any, work: AdvisedBanditScratch, n: int, at: int, reward: float) -> None:
+    """More certified rounds missed this answer than its demands had paid for: the rest is added to Λ."""
+    due, largest = work.due[0], 0.0
+    more = t.certified - due.number - due.expected
+    if more > 0.0:
+        for i in range(n):
+            if reward < 1.0 or i == at:  # the labels that may be the right one
+                largest = max(largest, late_moment(due, work.p, work.a, i, n))
+        t.level += more * largest
+
+
+@lean
 def learn_certified(
-    state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedBanditScratch, n: int, at: int, reward: float
+    s: AdvisedBandit,
+    state: AdvisedBanditState,
+    x: Row,
+    rd: Round,
+    work: AdvisedBanditScratch,
+    n: int,
+    at: int,
+    reward: float,
 ) -> None:
     """The certified learner: ĝ = r ⊗ x, weighted by the chance of the draw."""
     K, t, labels, w, a, p = rd.z.shape[0], state.total[0], work.labels[:n], work.w[:n], work.a[:n], work.p[:n]
-    if not work.now[0].joined:  # when this was decided the round was certified, and today it would not be
+    if not work.due[0].joined:  # when this was decided the round was certified, and today it would not be
         join(work, n)
-    softmax(w, best(w), p)
+        softmax(w, best(w), p)
+    elif s.delay > 0:
+        charge(t, work, n, at, reward)
+    t.missing -= 1.0
     weight = reward / rd.p[labels[at]]
     # Centring moves all scores of a round alike, and is left out; but it moves only those available.
     level, mu = (1.0 - weight) / n if n < K else 0.0, 0.0
@@ -510,7 +601,7 @@ def learn(
     if rd.mark[0].free:
         learn_free(s, state, x, rd, work, n, at, reward)
     else:
-        learn_certified(state, x, rd, work, n, at, reward)
+        learn_certified(s, state, x, rd, work, n, at, reward)
     count(state, rd, work, n, at, reward)
     remember(state, rd, work, n, label, reward)
     believe(state.omega, work.F, now.spoke, at, reward)

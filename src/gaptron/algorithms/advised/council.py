@@ -1,4 +1,4 @@
-"""What the council of both feedbacks shares: the labels available, the caller's advice, and whether labels stay.
+"""What both feedbacks share: the row, the labels available, the caller's advice, whether labels stay, notes, the guard.
 
 A caller's own advice f enters as four experts (1 - m)f + m/n, m = 0, 0.2, 0.5, 0.8: advice that is right seven times in
 ten but always sure would else be lost, for each wrong certainty costs it dearly. Experts that are not there in a round
@@ -14,14 +14,57 @@ import math
 from typing import Any
 
 from gaptron.kernels.jit import lean
+from gaptron.kernels.rows import sqnorm
 from gaptron.kernels.simplex import best
-from gaptron.types import UNKNOWN, Flags, Integers, Matrix, Vector
+from gaptron.types import UNKNOWN, Flags, Integers, Matrix, Row, Vector
 
+# λ, ε, 1 - q(k̂), whether the round was free, H (full) or what free rounds cost (bandit), stickiness, finds per play of
+# a label never hit, v, and the weights of the experts.
+NOTES = (
+    "level",
+    "step",
+    "explored",
+    "free",
+    "cost",
+    "stickiness",
+    "discovery",
+    "v",
+    "certified",
+    "one-vs-all",
+    "newton",
+    "tracker",
+    "caller",
+)
+LEVEL, STEP, EXPLORED, FREE, COST, STICKINESS, DISCOVERY, V, CERTIFIED, ONE_VS_ALL, NEWTON, TRACKER, CALLER = range(
+    len(NOTES)
+)
+TINY = 1e-280  # rows of a smaller ‖x‖² count as zero
 TEMPERS = (0.0, 0.2, 0.5, 0.8)
 COPIES = len(TEMPERS)
 MEMORY = 0.999  # of what happened, a round
 MOST_STAY = 5.0  # log-odds
 SLACK = 0.1  # α of the guard: each mistake of the caller allows this many more of ours
+
+
+@lean
+def measure(x: Row, t: Any, now: Any) -> None:
+    """Line 1: ‖x‖² and X² with this row, what it is of X², the step ε/X², and the scale of x̃."""
+    now.own = sqnorm(x)
+    now.square = max(t.square, now.own)
+    size = max(now.own, (t.norms + now.own) / (t.rounds + 1.0))
+    now.scale = 1.0 / math.sqrt(size) if size > TINY else 0.0
+    now.ratio, now.share = (now.step / now.square, now.own / now.square) if now.square > TINY else (0.0, 0.0)
+
+
+@lean
+def count_row(t: Any, now: Any, apart: int, called: bool) -> None:
+    """What every decision fixes, answered or not: X, ε, the mean of ‖x‖², and what the guard must expect."""
+    t.square = max(t.square, now.square)
+    t.step = min(t.step, now.step)
+    t.rounds += 1.0
+    t.norms += now.own
+    t.called += called
+    t.open += apart
 
 
 @lean

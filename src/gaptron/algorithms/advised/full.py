@@ -5,15 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaptron.algorithms.advised import council
 from gaptron.algorithms.advised.council import (
     COPIES,
     MEMORY,
     MOST_STAY,
     available,
     centre,
+    count_row,
     forced,
     invite,
     log_odds,
+    measure,
     place_of,
     watch,
 )
@@ -22,7 +25,7 @@ from gaptron.kernels import demands
 from gaptron.kernels.jit import lean
 from gaptron.kernels.likelihood import told
 from gaptron.kernels.losses import LN2
-from gaptron.kernels.rows import add_from, scores, sqnorm, zeros
+from gaptron.kernels.rows import add_from, scores, zeros
 from gaptron.kernels.simplex import best, draw, least_exploration, point, rival, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
@@ -38,7 +41,6 @@ HEARD = 10.0  # the range of an expert's scores in the stacking
 SMALL = 0.1  # an adviser passes over rounds in which it was this close to the truth
 DIAGONAL, TRACKING = 0.05, 0.25  # curvature; with blocks 1/K
 DISTRUST = -3.0  # a council this far behind the certified learner is not followed: hostile advice costs little then
-TINY = 1e-280  # rows of a smaller ‖x‖² count as zero
 
 
 class AdvisedFull(NamedTuple):
@@ -138,7 +140,11 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
                 square=0.0,  # X² with this row
                 own=0.0,  # ‖x‖²
                 step=0.0,  # ε
+                ratio=0.0,  # ε/X²
+                share=0.0,  # ‖x‖²/X²
                 scale=0.0,  # x̃ = scale·x
+                level=0.0,  # the largest demand
+                v=0.0,
                 kappa=0.0,  # stickiness
                 pushed=UNKNOWN,  # whom it pushed
                 outside=0,  # k°
@@ -167,13 +173,13 @@ def demand_in_v(step: float, a: Vector, p: Vector, b: Vector) -> float:
 
 
 @lean
-def listen(state: AdvisedFullState, work: AdvisedFullScratch, rd: Round, n: int, ratio: float) -> None:
+def listen(state: AdvisedFullState, work: AdvisedFullScratch, rd: Round, n: int) -> None:
     """Line 2: what each expert says, in scores centred over the labels; who speaks; whom stickiness pushes."""
     K, now, t = rd.z.shape[0], work.now[0], state.total[0]
     labels, L = work.labels[:n], work.L[:, :n]
     for i in range(n):
         k = labels[i]
-        work.w[i] = ratio * work.raw[k]
+        work.w[i] = now.ratio * work.raw[k]
         L[0, i] = work.w[i]
         L[1, i] = now.scale * work.raw[K + k]
         L[2, i] = now.scale * work.raw[2 * K + k]
@@ -208,26 +214,23 @@ def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: Adv
     """Lines 1-4."""
     K, t, now = rd.z.shape[0], state.total[0], work.now[0]
     n = available(rd.among, work.labels)
-    now.n, now.own, now.step = n, sqnorm(x), next_step(s, t)
-    now.square = max(t.square, now.own)
-    size = max(now.own, (t.norms + now.own) / (t.rounds + 1.0))
-    now.scale = 1.0 / math.sqrt(size) if size > TINY else 0.0
-    ratio, share = (now.step / now.square, now.own / now.square) if now.square > TINY else (0.0, 0.0)
+    now.n, now.step = n, next_step(s, t)
+    measure(x, t, now)
     scores(state.W, x, work.raw)
-    listen(state, work, rd, n, ratio)
+    listen(state, work, rd, n)
     now.outside = stack(state.voice, work, n)
     a, w, p, b, q = work.a[:n], work.w[:n], work.p[:n], work.b[:n], work.q[:n]
     top = best(work.t[:n])
     centre(a, REACH, 1.0)
-    v = 1.0 - now.step * PULL * t.moved
+    now.v = 1.0 - now.step * PULL * t.moved
     for i in range(n):
-        w[i] += v * a[i]
+        w[i] += now.v * a[i]
     now.own_top = best(w)
     if t.trust < DISTRUST:
         top = now.own_top
-    demands.logistic(w, p, now.own_top, now.step * share / 2.0, False, 1.0, 0, b, work.c[:n])
+    demands.logistic(w, p, now.own_top, now.step * now.share / 2.0, False, 1.0, 0, b, work.c[:n])
     demand_in_v(now.step, a, p, b)
-    level, _ = least_exploration(b, work.c[:n], top, q)
+    now.level, _ = least_exploration(b, work.c[:n], top, q)
     apart = now.caller != UNKNOWN
     if apart and forced(s.guard, t):
         point(q, now.caller)
@@ -237,30 +240,26 @@ def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: Adv
         rd.z[k], rd.p[k] = -math.inf, 0.0
     for i in range(n):
         rd.z[work.labels[i]], rd.p[work.labels[i]] = work.t[i], q[i]
-    rd.note[0], rd.note[1], rd.note[2], rd.note[3] = level, now.step, 1.0 - q[top], 0.0
-    rd.note[4], rd.note[5], rd.note[6], rd.note[7] = t.cost, now.kappa, 0.0, v
-    rd.note[8], rd.note[9], rd.note[10], rd.note[11], rd.note[12] = (
-        state.voice[0],
-        0.0,
-        state.voice[1],
-        state.voice[2],
-        0.0,
-    )
-    for j in range(LEARNERS, now.spoke):
-        rd.note[12] += state.voice[j]
+    write_note(state, rd.note, now, 1.0 - q[top])
     return int(work.labels[draw(q, top, u)])
 
 
 @lean
+def write_note(state: AdvisedFullState, note: Vector, now: Any, explored: float) -> None:
+    """What a trace keeps of the round."""
+    note[council.LEVEL], note[council.STEP], note[council.EXPLORED] = now.level, now.step, explored
+    note[council.COST], note[council.STICKINESS], note[council.V] = state.total[0].cost, now.kappa, now.v
+    note[council.CERTIFIED], note[council.NEWTON] = state.voice[0], state.voice[1]
+    note[council.TRACKER] = state.voice[2]
+    note[council.CALLER] = 0.0
+    for j in range(LEARNERS, now.spoke):
+        note[council.CALLER] += state.voice[j]
+
+
+@lean
 def commit(s: AdvisedFull, state: AdvisedFullState, rd: Round, work: AdvisedFullScratch) -> None:
-    """What the decision itself fixes, answered or not: X, ε, the mean of ‖x‖², and what the guard must expect."""
-    t, now = state.total[0], work.now[0]
-    t.square = max(t.square, now.square)
-    t.step = min(t.step, now.step)
-    t.rounds += 1.0
-    t.norms += now.own
-    t.called += now.spoke > LEARNERS
-    t.open += rd.mark[0].apart
+    """What the decision itself fixes, answered or not."""
+    count_row(state.total[0], work.now[0], rd.mark[0].apart, work.now[0].spoke > LEARNERS)
 
 
 @lean
