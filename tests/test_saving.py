@@ -270,7 +270,6 @@ def test_a_round_is_called_as_compiled():
     learner.learn(learner.decide(X[40]), label=0)
     core, loop = learner._core, compiled_loop()
     assert core._decide_once is not loop.decide_once and core._learn_once is not loop.learn_once
-    assert core._commit_once is not loop.commit_once
     codes, chances = np.arange(5), np.linspace(0.1, 0.9, 5)
     assert _direct(loop.trail_of, codes, chances, 3)(codes, chances, 3) == loop.trail_of(codes, chances, 3)
 

@@ -35,11 +35,12 @@ from gaptron.types import (
     Rows,
     RowsToCome,
     Sparse,
+    SparseRow,
     Vector,
     named,
     new_round,
 )
-from gaptron.validation import block, n_rows
+from gaptron.validation import block, n_rows, sealed
 
 _field: Any = np.ndarray.__getitem__  # of a record array, without its own slow way
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
@@ -169,18 +170,21 @@ class Core:
         """Draw a label, and count the decision. Returns the label, and the number it was drawn with."""
         self.fresh = 0
         u = self.rng.random()
-        code = self._look_at(x, u, opinion, among)
+        code = self._look_at(x, u, opinion, among, take=not self.control)
         if self.control:
             p = self.round.p
             p[:] = with_control(p, self.control, self.round.among)
             code = int(compiled_draw()(p, int(p.argmax()), u))
-        self.commit(code)
+            self.commit(code)
         self.fresh = self.decided
         return code, u
 
     def commit(self, code: int) -> None:
         """The decision in `round` and `scratch` is taken, for this label, and counted."""
         self.round.answer[0].label = code
+        if self._commit_once is None:
+            taken = self.settings, self.state, self.round, self.scratch, self.count
+            self._commit_once = _direct(compiled_loop().commit_once, *taken)
         self._commit_once(self.settings, self.state, self.round, self.scratch, self.count)
 
     def look_again(
@@ -231,24 +235,25 @@ class Core:
         for name, part in zip(self.remembered, kept.parts):
             getattr(self.scratch, name)[...] = part
 
-    def _look_at(self, x: Row, u: float, opinion: Vector, among: Flags) -> int:
+    def _look_at(self, x: Row, u: float, opinion: Vector, among: Flags, *, take: bool = False) -> int:
         self.round.among[:] = among if len(among) else True
         if len(self.round.advice):
             self.round.advice[:] = opinion if len(opinion) else 0.0
         if self._decide_once is None:
             self._compile(x)
-        return int(self._decide_once(self.settings, self.state, x, self.round, self.scratch, u))
+        return int(self._decide_once(self.settings, self.state, x, self.round, self.scratch, u, self.count, take))
 
     def _compile(self, x: Row) -> None:
         """The loop's verbs as compiled for these tuples' types, to be called with no others.
 
         A verb itself looks at every field of every tuple to find its types, at each call; for one round that takes
-        longer than the round.
+        longer than the round. The row is given as `play` gives it, not for writing: so that what `play` has compiled
+        is not compiled again.
         """
+        x = SparseRow(*map(sealed, x)) if isinstance(x, SparseRow) else sealed(x)
         loop, answered = compiled_loop(), np.zeros(1, dtype=np.bool_)
         tuples, room = (self.settings, self.state), (self.round, self.scratch)
-        self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5)
-        self._commit_once = _direct(loop.commit_once, *tuples, *room, self.count)
+        self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5, self.count, True)
         given = 0, 0, self.count, answered, self.seen, self.seen_room
         self._learn_once = _direct(loop.learn_once, *tuples, x, *room, *given)
 

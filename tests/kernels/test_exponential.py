@@ -63,4 +63,6 @@ def test_shifted_and_in_place():
 def test_compiled_and_interpreted_alike_to_the_bit():
     interpreted = getattr(exponential, "py_func", exponential)
     x = np.random.default_rng(3).uniform(-760.0, 720.0, 2000)
-    np.testing.assert_array_equal([exponential(float(value)) for value in x], [interpreted(float(value)) for value in x])
+    np.testing.assert_array_equal(
+        [exponential(float(value)) for value in x], [interpreted(float(value)) for value in x]
+    )
