@@ -131,7 +131,21 @@ def test_nothing_a_learner_holds_is_left_out():
     assert set(vars(learner._conditions)) <= set(tree)
     assert {name.removeprefix("_") for name in set(vars(learner)) - elsewhere} <= set(tree)
     # The problem and the algorithm's name are the learner's part of the file; all else is made anew from the settings.
-    made_anew = {"algorithm", "file", "problem", "round", "scratch", "fresh", "_shown", "remembered", "seen_room"}
+    made_anew = {
+        "algorithm",
+        "file",
+        "problem",
+        "round",
+        "scratch",
+        "fresh",
+        "_shown",
+        "remembered",
+        "seen_room",
+        "_counted",
+        "_reward",
+        "_chance",
+        "mark",
+    }
     compiled = {"_decide_once", "_commit_once", "_learn_once"}
     in_file = {"rng": "generator", "seen": "observed"}
     held = set(vars(learner._core)) - made_anew - compiled - {"observes"}  # the last is the learner's part of the file

@@ -42,7 +42,7 @@ from gaptron.types import (
 )
 from gaptron.validation import block, n_rows, sealed
 
-_field: Any = np.ndarray.__getitem__  # of a record array, without its own slow way
+DECIDED, LEARNED = 0, 1  # places in `count`
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
 
@@ -72,6 +72,10 @@ class Core:
         self.seen_room: Vector = np.zeros(0)
         self.fresh = 0  # the decision that `round` and `scratch` still describe as it was made; 0: none
         self.count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
+        self._counted: Integers = plain(self.count).view(np.int64)  # the same numbers
+        self._reward: Any = None  # and those of `round.answer`
+        self._chance: Any = None
+        self.mark: Any = None  # and of `round.mark`
         self.rng = generator(seed)
         self.control = control  # the share of decisions that is drawn uniformly
         self.remembered: tuple[str, ...] = ()  # the fields of its scratch that a decision keeps with its scores
@@ -89,12 +93,12 @@ class Core:
     @property
     def decided(self) -> int:
         """How many decisions were made."""
-        return int(_field(self.count, "decided")[0])
+        return self._counted.item(DECIDED)
 
     @property
     def learned(self) -> int:
         """How many rounds were learned from."""
-        return int(_field(self.count, "learned")[0])
+        return self._counted.item(LEARNED)
 
     @property
     def weights(self) -> Matrix:
@@ -157,6 +161,8 @@ class Core:
 
     def _make_room(self, settings: Any, problem: Problem, sparse: bool) -> None:
         self.round = self._new_round(problem.n_classes)
+        answer, self.mark = plain(self.round.answer), plain(self.round.mark)
+        self._reward, self._chance = answer["reward"], answer["chance"]
         self.scratch = self.file.scratch(settings, problem, sparse)
         self.remembered = self.file.remembers(settings) if isinstance(self.file, HasMemory) else ()
         self.fresh = 0
@@ -217,7 +223,7 @@ class Core:
         `chance` is the probability that the draw gave the label shown or, where none is, the label played.
         """
         self.fresh = 0
-        self.round.answer[0].reward, self.round.answer[0].chance = reward, chance
+        self._reward[0], self._chance[0] = reward, chance
         if self._learn_once is None:
             self._compile(x)
         given = code, truth, self.count, answered, self.seen, self.seen_room
@@ -357,6 +363,7 @@ class Core:
             self._make_room(self.settings, problem, self.sparse)
         self.rng.bit_generator.state = tree["generator"]
         self.count = snapshot.fill(self.count, tree["count"], "count")
+        self._counted = plain(self.count).view(np.int64)
         if self.learned > self.decided:
             raise ValueError("more rounds were learned from than decided")
         self._restore_seen(tree)
@@ -392,6 +399,11 @@ def with_control(p: Vector, share: float, among: NDArray[np.bool_]) -> Vector:
     """Distributions over labels, a share of which is drawn uniformly over the labels available."""
     mixed: Vector = (1.0 - share) * p + share * among / among.sum(axis=-1, keepdims=True)
     return mixed
+
+
+def plain(record: Any) -> NDArray[Any]:
+    """A record array's numbers without its own way of reading them, which takes longer than half a round."""
+    return record.view(np.ndarray)  # type: ignore[no-any-return]
 
 
 def _direct(verb: Any, *arguments: Any) -> Any:

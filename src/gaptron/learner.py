@@ -18,7 +18,7 @@ from gaptron.bounds import Bound
 from gaptron.by_name import ByName
 from gaptron.conditions import Conditions
 from gaptron.core import Core, observer
-from gaptron.decision import Decision, Pending, as_tree, from_tree
+from gaptron.decision import EVERY, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.features import Account, Encoder, in_file
 from gaptron.features.declaration import as_features
@@ -215,7 +215,7 @@ class Learner:
         with self._use.writing:
             row = self._begin(given)
             conditions.late = max(conditions.late, core.decided - core.learned)
-            conditions.left_out |= not allowed.all()
+            conditions.left_out |= allowed is not EVERY and not allowed.all()
             code, u = core.decide(row, opinion, allowed)
             p = core.round.p.copy()
             decision = Decision(
@@ -228,7 +228,7 @@ class Learner:
                 _u=u,
                 _advice=opinion,
                 _among=allowed,
-                _mark=core.round.mark.copy(),
+                _mark=core.mark.copy(),
                 _answered=np.zeros(1, dtype=np.bool_),
                 _owner=self,
                 _kept=core.kept(),
