@@ -74,9 +74,12 @@ def jit_reordered(function: F) -> F:
 def inner(function: F) -> F:
     """Compile a function that only compiled ones call.
 
-    Leaves out the way in from Python, which for wide tuples of arrays takes longer to compile than the function.
+    Leaves out the way in from Python, which for wide tuples of arrays takes longer to compile than the function; and
+    its machine code, once optimised, is written into its callers, because handing on such tuples takes time too
+    (measured on Advised Gaptron, bandit, d = 100, K = 10: 2.7 µs a round when called, 1.6 when written in; to compile
+    that takes a fifth longer).
     """
-    compiled: F = numba.njit(cache=True, no_cpython_wrapper=True, **FLAGS)(function)
+    compiled: F = numba.njit(cache=True, no_cpython_wrapper=True, forceinline=True, **FLAGS)(function)
     return compiled
 
 
@@ -86,7 +89,7 @@ def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: A
     `choose` gets the arguments themselves when interpreted and their numba types when compiled, and
     returns one of several bodies with the signature of `like`. A verb that answers with a part of an array it was
     given (`view`) is written into its callers, because a function that counts no references may not return one. A
-    body that is compiled on its own (`inner`) is called as it is, and compiled once for all its callers.
+    body that is compiled on its own (`inner`) is optimised once for all its callers.
     """
 
     @functools.wraps(like)

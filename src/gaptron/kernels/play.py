@@ -4,7 +4,7 @@
 decision alone fixes (most algorithms: nothing), and `learn` what its answer teaches. They are verbs whose bodies are
 chosen by the class name of the settings tuple, because that is what the compiler tells such tuples apart by. Each
 algorithm registers its own with `algorithm`: plain functions, written into the loop, or functions compiled on their
-own (`jit.inner`), which are called and compiled once for all that call them.
+own (`jit.inner`), which are optimised once for all entries.
 """
 
 from collections.abc import Callable
