@@ -145,22 +145,27 @@ def _files(file: str) -> list[Path]:
 
 
 def _algorithm(name: str, paths: list[Path]) -> Algorithm:
-    lines = paths[0].read_text(encoding="utf-8").splitlines()
-    tree = ast.parse("\n".join(lines))
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    trees = [ast.parse(text) for text in texts]
+    tree = trees[0]
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    assigned = {getattr(n.targets[0], "id", ""): n for n in tree.body if isinstance(n, ast.Assign)}
+    assigned = {  # those of the first file win
+        getattr(node.targets[0], "id", ""): (node, text.splitlines()[node.lineno - 1])
+        for text, part in zip(reversed(texts), reversed(trees))
+        for node in part.body
+        if isinstance(node, ast.Assign)
+    }
     fields = _fields_of_settings(_settings_classes(tree), paths)
     settings = _settings(functions["recommend"], {field.name: field for field in fields})
     chosen = {setting.name for setting in settings}
     card: dict[str, str] = {}
-    call = assigned["CARD"].value
+    call = assigned["CARD"][0].value
     assert isinstance(call, ast.Call)
     for keyword in call.keywords:
         card[str(keyword.arg)] = _words(keyword.value)
     card["takes"] = ", ".join(word for flag, word in TAKES.items() if card.get(flag) == "True")
-    note_node = assigned["NOTES"]
-    noted = ast.literal_eval(note_node.value)
-    comment = _comment(lines[note_node.lineno - 1])
+    note_node, line = assigned["NOTES"]
+    noted, comment = ast.literal_eval(note_node.value), _comment(line)
     return Algorithm(
         name,
         ast.get_docstring(tree) or "",

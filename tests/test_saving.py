@@ -107,10 +107,16 @@ def test_a_learner_that_remembers_its_decisions_before_the_first_of_them(again):
     assert portrait(other) == portrait(make(delay=2)) and other.pending == {}
 
 
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "smooth-hinge"])
-@pytest.mark.parametrize("feedback", ["full", "bandit"])
-def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out(again, loss, feedback):
-    learner = started(delay=2, loss=loss, feedback=feedback)
+REMEMBERS = {
+    **{f"frugal {loss} {feedback}": {"loss": loss, "feedback": feedback}
+       for loss in ("logistic", "hinge", "smooth-hinge") for feedback in ("full", "bandit")},
+    "advised": {"algorithm": "advised-gaptron", "feedback": "bandit", "budget": 0.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("who", REMEMBERS)
+def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out(again, who):
+    learner, feedback = started(delay=2, **REMEMBERS[who]), REMEMBERS[who]["feedback"]
     decisions = [learner.decide(X[40], among=[0, 2]), learner.decide(X[41])]
     other = again(learner)
     for who in (learner, other):

@@ -48,7 +48,7 @@ import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.jit import jit
-from gaptron.kernels.oracles import ADAGRAD, ORACLES, STEPS, fit, predict
+from gaptron.kernels.oracles import ADAGRAD, ORACLES, STEPS, fit, predict, step_for
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
 from gaptron.kernels.simplex import best, draw, exclude
@@ -141,9 +141,7 @@ def recommend(
         raise SettingError(f"weighting={weighting!r} must be one of {', '.join(WEIGHTINGS)}")
     if step is None:
         (X,) = problem.need("norm")
-        if X == 0.0:
-            X = 1.0  # nothing but zero rows: no step is ever taken
-        step = (0.5 if oracle == "squared" else 1.0) / (X if steps == "adagrad" else X * X)
+        step = step_for(oracle, steps, X)
     if not (step > 0.0 and math.isfinite(step)):
         raise SettingError(f"step={step!r} must be a positive number")
     if not (c > 0.0 and math.isfinite(c)):

@@ -30,6 +30,12 @@ CONSTANT, ADAGRAD = 0, 1
 FLOOR = 1e-8  # AdaGrad's, under the root
 
 
+def step_for(oracle: str, steps: str, norm: float) -> float:
+    """A step that does well on rows of norm 1; for rows up to X it is divided by X² (AdaGrad: by X)."""
+    X = norm or 1.0  # nothing but zero rows: no step is ever taken
+    return (0.5 if oracle == "squared" else 1.0) / (X if steps == "adagrad" else X * X)
+
+
 @jit
 def sigmoid(z: float) -> float:
     """1/(1 + exp(-z)), without overflow."""

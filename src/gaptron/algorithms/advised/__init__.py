@@ -57,9 +57,10 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.algorithms.advised import bandit, council, full
+from gaptron.algorithms.advised import bandit, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
 from gaptron.algorithms.advised.council import MOST_STAY, TINY, log_odds
+from gaptron.algorithms.advised.council import NOTES as NOTES
 from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
@@ -93,7 +94,6 @@ CARD = Card(
     growth=Growth(by_hand=("W", "P", "A")),
     traits=frozenset({"mixture", "axes"}),
 )
-NOTES = council.NOTES
 EXPERTS = bandit.EXPERTS
 Settings = AdvisedFull | AdvisedBandit
 
