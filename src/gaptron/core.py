@@ -5,7 +5,6 @@ What comes in here was checked: rows are rows, labels are codes.
 
 import functools
 import importlib
-import os
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gaptron import growth, snapshot
+from gaptron import growth, memory, snapshot
 from gaptron.algorithm import HasCheck, HasMemory
 from gaptron.algorithms import load
 from gaptron.blocks import MOST, blocks
@@ -57,6 +56,7 @@ class Core:
         seed: int | None,
         observe: bool,
         control: float = 0.0,
+        single: bool = False,
     ) -> None:
         self.algorithm = algorithm
         self.file = load(algorithm)
@@ -77,6 +77,7 @@ class Core:
         self._chance: Any = None
         self.mark: Any = None  # and of `round.mark`
         self.rng = generator(seed)
+        self.single = single  # are the tables that the card names in single precision?
         self.control = control  # the share of decisions that is drawn uniformly
         self.remembered: tuple[str, ...] = ()  # the fields of its scratch that a decision keeps with its scores
         self._shown: Any = int(problem.feedback) if problem.graph is None else problem.graph
@@ -105,7 +106,7 @@ class Core:
         """W, K × d."""
         if self.state is None:
             return np.zeros((self.problem.n_classes, self.problem.n_features))
-        return np.array(self.file.weights(self.state, self.sparse))
+        return np.array(self.file.weights(self.state, self.sparse), dtype=np.float64)
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -120,8 +121,7 @@ class Core:
             if longest is not None:
                 problem = problem._replace(norm=longest)
             settings = self.file.recommend(problem, **self.given)
-        check_memory(problem)
-        state = self.file.init(settings, problem, sparse)
+        state = self._new_state(settings, problem, sparse)
         self._make_room(settings, problem, sparse)
         self._make_seen(problem, sparse)
         # The state last: whoever is interrupted before it begins anew.
@@ -134,12 +134,23 @@ class Core:
         state = self.state
         if state is not None:
             growth.check_can_grow(self.algorithm, self.file, labels=labels)
-            check_memory(problem)
-            state = self.file.init(settings, problem, self.sparse)
+            state = self._new_state(settings, problem, self.sparse)
             growth.grow(self.file, settings, self.state, state, places, room, labels=labels, sparse=self.sparse)
             self._make_room(settings, problem, self.sparse)
             self._enlarge_seen(problem, places, room, labels=labels)
         self.problem, self.state, self.settings = problem, state, settings if settled else None
+
+    def _new_state(self, settings: Any, problem: Problem, sparse: bool) -> Any:
+        """Nothing learned yet, in the precision that was asked for; refused if it cannot fit."""
+        tables = self.file.CARD.single if self.single else ()
+        weights = problem.n_classes * problem.n_features
+        seen = 16 * weights if self.observes else 0  # two sums in double precision
+        way_out = ', or give precision="single"' if self.file.CARD.single and not self.single else ""
+        way_out += ", or observe=False" if seen else ""
+        memory.check_fits(problem, (4 if tables else 8) * weights + seen, way_out)  # at the least
+        state = self.file.init(settings, problem, sparse)
+        memory.check_fits(problem, memory.size(state, tables) + seen, way_out)
+        return memory.in_single(state, tables) if tables else state
 
     def _make_seen(self, problem: Problem, sparse: bool) -> None:
         """Room for what the answers prove, where that is kept."""
@@ -309,7 +320,7 @@ class Core:
             return Z, P
         state, problem = self.state, self.problem._replace(n_features=width)
         if state is None:
-            state = self.file.init(self.settings, problem, False)
+            state = self._new_state(self.settings, problem, False)
         loop, rd, work = compiled_loop(), self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
         step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
         if isinstance(rows, RowsToCome):
@@ -337,6 +348,7 @@ class Core:
             "norm": self.problem.norm,
             "given": dict(self.given),
             "control": self.control,
+            "single": self.single,
             "settings": snapshot.spread(self.settings),
             "sparse": self.sparse,
             "state": snapshot.spread(self.state),
@@ -355,8 +367,7 @@ class Core:
             self.settings = snapshot.same_settings(self.file.recommend(problem, **self.given), tree["settings"])
         if tree["state"] is not None:
             snapshot.check_room(problem.n_classes, problem.n_features, tree["state"])
-            check_memory(problem)
-            fresh = self.file.init(self.settings, problem, self.sparse)
+            fresh = self._new_state(self.settings, problem, self.sparse)
             self.state = snapshot.fill(fresh, tree["state"], "state")
             if isinstance(self.file, HasCheck):
                 self.file.check_state(self.settings, problem, self.state)
@@ -409,13 +420,3 @@ def plain(record: Any) -> NDArray[Any]:
 def _direct(verb: Any, *arguments: Any) -> Any:
     """The verb as compiled for these types of arguments. Interpreted there is nothing to find."""
     return verb.compile(tuple(map(verb.typeof_pyval, arguments))) if hasattr(verb, "typeof_pyval") else verb
-
-
-def check_memory(problem: Problem) -> None:
-    """Refuse weights that cannot fit: asking for them would end the process, or the machine."""
-    size = 8 * problem.n_classes * problem.n_features
-    if hasattr(os, "sysconf") and size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-        raise InputError(
-            f"{problem.n_classes} classes × {problem.n_features} features are {size / 1e9:.0f} GB of weights, more "
-            "than this machine's memory: is a column number wrong? Otherwise hash the features into fewer columns"
-        )

@@ -93,6 +93,7 @@ CARD = Card(
     rewards=True,
     growth=Growth(by_hand=("W", "P", "A")),
     traits=frozenset({"mixture", "axes"}),
+    single=("W", "A", "C"),  # not P: its blocks are inverses, and small
 )
 EXPERTS = bandit.EXPERTS
 Settings = AdvisedFull | AdvisedBandit
