@@ -64,6 +64,7 @@ CARD = Card(
     regret_bandit="O(√(KT·Reg)) if realisable",
     among=True,
     rewards=True,
+    single=("W", "N"),
     words={"oracle": ORACLES, "steps": STEPS, "weighting": WEIGHTINGS},
     grid={"c": tuple(4.0**i for i in range(7))},
     variants={

@@ -94,6 +94,7 @@ CARD = Card(
     rewards=True,
     growth=Growth(by_hand=("W", "P", "A")),
     traits=frozenset({"mixture", "axes"}),
+    single=("W", "A", "C"),  # not P: its blocks are inverses, and small
 )
 EXPERTS = bandit.EXPERTS
 Settings = AdvisedFull | AdvisedBandit
@@ -277,30 +278,5 @@ def largest_level(problem: Problem, settings: AdvisedBandit, rounds: int) -> flo
     return D**2 / (2 * early) + most + 2 * alpha * settings.pace * D * math.sqrt(rounds / K)
 
 
-def _decide_full(s: Any, state: Any, x: Any, rd: Any, work: Any, u: float) -> int:
-    return full.decide(s, state, x, rd, work, u)
-
-
-def _learn_full(s: Any, state: Any, x: Any, rd: Any, work: Any, label: int, truth: int) -> None:
-    full.learn(s, state, x, rd, work, label, truth)
-
-
-def _commit_full(s: Any, state: Any, rd: Any, work: Any) -> None:
-    full.commit(s, state, rd, work)
-
-
-def _decide_bandit(s: Any, state: Any, x: Any, rd: Any, work: Any, u: float) -> int:
-    return bandit.decide(s, state, x, rd, work, u)
-
-
-def _learn_bandit(s: Any, state: Any, x: Any, rd: Any, work: Any, label: int, truth: int) -> None:
-    bandit.learn(s, state, x, rd, work, label, truth)
-
-
-def _commit_bandit(s: Any, state: Any, rd: Any, work: Any) -> None:
-    bandit.commit(s, state, rd, work)
-
-
-# Called, not written into the loop: they are large, and so are compiled once for all who call them.
-algorithm(AdvisedFull, _decide_full, _learn_full, _commit_full)
-algorithm(AdvisedBandit, _decide_bandit, _learn_bandit, _commit_bandit)
+algorithm(AdvisedFull, full.decide, full.learn, full.commit)
+algorithm(AdvisedBandit, bandit.decide, bandit.learn, bandit.commit)
