@@ -121,7 +121,7 @@ def as_rows_of_one(x: CheckedRow) -> CheckedRows:
     """One sparse row as the only one of many."""
     assert isinstance(x.row, SparseRow)
     ends = np.array([0, len(x.row.indices)], dtype=np.int32)
-    parts = Sparse(_sealed(ends), _sealed(x.row.indices), _sealed(x.row.values))
+    parts = Sparse(sealed(ends), sealed(x.row.indices), sealed(x.row.values))
     return CheckedRows(parts, x.width, x.norm)
 
 
@@ -140,11 +140,11 @@ def as_rows(X: Any) -> tuple[Rows, int]:
 
 def _as_rows(table: Table) -> Rows:
     if sp.issparse(table):
-        return Sparse(_sealed(table.indptr), _sealed(table.indices), _sealed(table.data))
-    return _sealed(table)
+        return Sparse(sealed(table.indptr), sealed(table.indices), sealed(table.data))
+    return sealed(table)
 
 
-def _sealed(rows: NDArray[Any]) -> NDArray[Any]:
+def sealed(rows: NDArray[Any]) -> NDArray[Any]:
     """The same numbers, not for writing: one type to the compiler, whether they are the caller's or a mapped file."""
     view = rows.view(np.ndarray)
     view.flags.writeable = False
@@ -311,7 +311,7 @@ def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
         rows, start, stop = rows.block(start, stop), 0, stop - start
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
-        return part if sparse else _sealed(to_dense(part, width))
+        return part if sparse else sealed(to_dense(part, width))
     return _as_rows(_sparse_table(sp.csr_array(rows[start:stop]))) if sparse else rows[start:stop]
 
 

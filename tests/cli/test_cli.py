@@ -438,3 +438,11 @@ def test_help_is_in_plain_words():
     for command in ([], ["play"], ["compare"], ["results"], ["paper"]):
         text = run(*command, "--help")
         assert "Say which" not in text and "cannot do without" not in text
+
+
+def test_errors_speak_of_options_and_guess_what_was_meant(tmp_path):
+    assert "unknown algorithm 'gaptorn'; did you mean gaptron? There are: " in fail("play", "synsep", "-a", "gaptorn")
+    (tmp_path / "a.csv").write_text("0,1,2\n" + "3,4,5\n" * 5)
+    assert "say which with --header or --no-header" in fail("play", str(tmp_path / "a.csv"))
+    (tmp_path / "a.xyz").write_text("?")
+    assert "say --format one of csv" in fail("play", str(tmp_path / "a.xyz"))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gaptron.streams.rows_by_name import RowsByName
     from gaptron.trace import Trace
 
+QUICK = 2.0  # seconds of playing, up to which other certificates are looked for
 DELTA = 0.05
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
 FIXED = (
@@ -314,6 +315,7 @@ def play(
     rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
     summary = _account(learner, source, done, bound, rewarded)
     summary |= seen.account() | {"label": getattr(source, "label", None)}
+    summary["would_prove"] = _provable(learner, source, done, summary["bound"], by_name and (column, cross))
     summary["columns"] = None if learner.features is None else [column._asdict() for column in learner.features]
     if json_:
         typer.echo(json.dumps(summary, ensure_ascii=False))
@@ -586,6 +588,7 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
             typer.echo("  against linear rules on the encoded columns, which are fixed before each draw")
         if bound["value"] >= T:
             typer.echo("  larger than the number of rounds: it says nothing yet")
+            typer.echo(_what_would_prove(summary["would_prove"]))
     said = summary["observed"]
     if summary["why_not_observed"]:
         typer.echo(f"observed: nothing; {summary['why_not_observed']}")
@@ -596,6 +599,31 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
         _show_more(summary)
     if summary["rounds_per_second"]:
         typer.echo(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
+
+
+def _provable(learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any) -> Any:
+    """Which certificate says something where the bound says nothing; None: not looked for, {}: none does."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from gaptron.experiments.provable import what_would_prove  # noqa: PLC0415
+
+    whole = _in_memory(source)
+    if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
+        return None
+    features = rows_by_name.declared(*declared) if declared else None
+    with Console(stderr=True).status("looking for a certificate that says something"):
+        return what_would_prove(learner.problem, *whole, features) or {}
+
+
+def _what_would_prove(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "  another loss may say something: try --algorithm and --loss, or gaptron compare --bounds first"
+    if not found:
+        return "  nor does that of any other certificate: this stream is too hard, or too short, for a proof"
+    return (
+        f"  --algorithm {found['algorithm']} --loss {found['loss']} would prove something here: at most "
+        f"{found['value']:,.0f} expected mistakes"
+    )
 
 
 def _show_more(summary: dict[str, Any]) -> None:

@@ -121,7 +121,7 @@ def run_task(task: Task, cached: CachedStream, made_by: str, arrays: Arrays | No
 
 def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     X, y = rows(arrays, cached.n_features), arrays["y"]
-    order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
+    order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle and not cached.shuffled else None
     learner = _learner(task, cached)
     worth = arrays.get("worth")
     whole = Piece(X, y, arrays.get("among"), worth)

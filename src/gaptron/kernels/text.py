@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.kernels.jit import lean, lean_inlined
+from gaptron.kernels.jit import inner, jit
 
 EXACT_DIGITS, MOST_DIGITS, EXACT_POWER = 15, 19, 22
 POWERS = 10.0 ** np.arange(EXACT_POWER + 1)
@@ -38,13 +38,13 @@ PROBES = 32  # places of a table that are looked at for a label
 # --- numbers ----------------------------------------------------------------------------------------------------
 
 
-@lean_inlined
+@inner
 def is_space(c: int) -> bool:
     """Is this byte white space, ends of lines among it?"""
     return c == 32 or 9 <= c <= 13
 
 
-@lean_inlined
+@inner
 def number(data: Any, at: Any, end: int) -> tuple[float, Any, int]:
     """The number that begins here, the place after its word, and READ, LEFT or WRONG.
 
@@ -79,7 +79,7 @@ def number(data: Any, at: Any, end: int) -> tuple[float, Any, int]:
     return any_number(data, start, end)
 
 
-@lean
+@jit
 def any_number(data: Any, at: Any, end: int) -> tuple[float, Any, int]:
     """The same for a number of any form."""
     start = at
@@ -127,7 +127,7 @@ def any_number(data: Any, at: Any, end: int) -> tuple[float, Any, int]:
     return (-value if negative else value), at, READ if sure else LEFT
 
 
-@lean
+@jit
 def scaled(mantissa: Any, power: int) -> tuple[float, bool]:
     """The float64 nearest to mantissa · 10^power, and whether that is sure."""
     ten = POWERS[abs(power)]
@@ -157,7 +157,7 @@ def scaled(mantissa: Any, power: int) -> tuple[float, bool]:
 # --- svmlight ---------------------------------------------------------------------------------------------------
 
 
-@lean
+@jit
 def svmlight(
     data: Any, labels: Any, ends: Any, indices: Any, values: Any, left: Any, largest: int
 ) -> tuple[int, int, int, int, int]:
@@ -239,7 +239,7 @@ def svmlight(
 # --- Vowpal Wabbit ----------------------------------------------------------------------------------------------
 
 
-@lean
+@jit
 def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: int) -> int:
     """The number of this label among those of `spans`: `known` if it is new and has been added, -1 if it has no place.
 
@@ -268,7 +268,7 @@ def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: in
     return -1
 
 
-@lean
+@jit
 def in_order(indices: Any, values: Any, first: Any, last: Any, keys: Any, ranked: Any, spare: Any) -> Any:
     """Put a row's entries, from `first` to before `last`, in the order of their indices; those that meet are added.
 
@@ -296,7 +296,7 @@ def in_order(indices: Any, values: Any, first: Any, last: Any, keys: Any, ranked
     return first
 
 
-@lean
+@jit
 def vw(
     data: Any,
     width: Any,

@@ -65,7 +65,8 @@ def open_stream(
             name of a stream made here: "synsep", "synsep:rounds=1000,seed=3" (a file of that name is "./synsep");
             or "openml:NAME", "openml:NAME@VERSION"; or a name in the data directory GAPTRON_DATA.
         format: where the extension does not say it; on standard input the default is svmlight.
-        label: the label column of a table, by name or number from 0; by default y, label, class, target, or the last.
+        label: the label column of a table, by name or number from 0; by default one called y, label, class or target;
+            in a file without a header the last, which `notes` says.
         reward: the column of a table that says what the right label is worth, from 0 to 1, for bandit feedback.
         available: the column of a table that says which labels are available, separated by | (or, in Parquet, lists).
         classes: the labels in code order; by default the sorted labels found.
