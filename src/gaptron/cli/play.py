@@ -397,7 +397,8 @@ def _run(
     doublings = _Doublings() if table else None
     in_memory = _in_memory(source) is not None
     shows.plays(source.n_rounds, in_memory)
-    done = run(learner, _pieces(source, table), keep=keep and in_memory, progress=shows.played, played=played)
+    with shows.compiling():
+        done = run(learner, _pieces(source, table), keep=keep and in_memory, progress=shows.played, played=played)
     if doublings:
         doublings.close()
     return done

@@ -40,10 +40,16 @@ class Waiting:
             of = "" if self._all is None else f" of {self._all:,}"
             self._show(self._rounds, self._all, f"{self._rounds:,}{of} rounds")
 
-    def compiles(self) -> None:
-        """Something is being compiled that was not on disk."""
-        if self._bar is not None:
-            self._bar.update(self._task, description=COMPILING)
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Within, say that something is being compiled when it is, and was not on disk."""
+        if self._bar is None:
+            yield
+            return
+        from gaptron.kernels.jit import when_compiling  # noqa: PLC0415
+
+        with when_compiling(lambda: self._bar.update(self._task, description=COMPILING)):
+            yield
 
     def _show(self, done: int, total: int | None, count: str) -> None:
         if self._bar is not None:
@@ -59,11 +65,9 @@ def waiting(path: str, shown: bool) -> Iterator[Waiting]:
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    from gaptron.kernels.compiling import told  # noqa: PLC0415
-
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"), TimeRemainingColumn())
     size = os.path.getsize(path) if os.path.isfile(path) else None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         shows = Waiting(bar, size)
-        with told(shows.compiles):
+        with shows.compiling():
             yield shows

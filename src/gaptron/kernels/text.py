@@ -274,7 +274,7 @@ def in_order(indices: Any, values: Any, first: Any, last: Any, keys: Any, ranked
 
     Gives the place after the last one that remains. `keys`, `ranked` and `spare` are work space. To count the smaller
     ones of each takes quadratic time, but no branch that the processor could guess wrong: six times as fast as sorting
-    by comparisons for 44 entries, and not slower up to some hundreds.
+    by comparisons for 44 entries, and not slower up to some hundreds. Not `inner`, which would end the vector loop.
     """
     count = np.int64(last - first)
     for j in range(count):
