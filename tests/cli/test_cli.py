@@ -277,7 +277,8 @@ def test_a_terminal_shows_how_far_it_is(tmp_path: Path):
     path = str(writers.put(tmp_path, "a.svm", writers.svmlight(np.eye(300), np.arange(300) % 3)))
     assert "2.9 kB of 2.9 kB" in on_a_terminal("play", path, "--chunk", "10", "-a", "perceptron")
     assert "300 of 300 rounds" in on_a_terminal("play", path, "-a", "perceptron")
-    assert on_a_terminal("play", path, "--json") == on_a_terminal("play", path, "--progress") == ""
+    for option in ("--json", "--progress"):
+        assert on_a_terminal("play", path, "-a", "perceptron", "--no-bound", option) == ""
 
 
 def test_what_is_compiled_is_said_and_then_how_far_it_is():

@@ -45,7 +45,7 @@ def is_space(c: int) -> bool:
 
 
 @inner
-def number(data: Any, at: Any, end: int) -> tuple[float, Any, int]:
+def number(data: Any, at: Any, end: Any) -> tuple[float, Any, int]:
     """The number that begins here, the place after its word, and READ, LEFT or WRONG.
 
     A word ends at white space or at the byte `end`.
@@ -80,7 +80,7 @@ def number(data: Any, at: Any, end: int) -> tuple[float, Any, int]:
 
 
 @jit
-def any_number(data: Any, at: Any, end: int) -> tuple[float, Any, int]:
+def any_number(data: Any, at: Any, end: Any) -> tuple[float, Any, int]:
     """The same for a number of any form."""
     start = at
     negative = data[at] == 45
@@ -240,7 +240,7 @@ def svmlight(
 
 
 @jit
-def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: int) -> int:
+def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: Any) -> int:
     """The number of this label among those of `spans`: `known` if it is new and has been added, -1 if it has no place.
 
     `spans` has the bytes (start, stop) of every label; `table`, of a power of two places, finds them by a hash.
@@ -320,7 +320,8 @@ def vw(
     size = np.uint64(data.shape[0])
     power_of_two = width & (width - ONE) == ZERO
     at, entries = ZERO, ZERO
-    rows, known, many = 0, np.int64(0), 0
+    rows, many = 0, 0
+    known: Any = np.int64(0)
     untidy = False
     while at < size:
         c = data[at]
