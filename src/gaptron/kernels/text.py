@@ -240,7 +240,7 @@ def svmlight(
 
 
 @jit
-def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: Any) -> int:
+def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: Any) -> Any:
     """The number of this label among those of `spans`: `known` if it is new and has been added, -1 if it has no place.
 
     `spans` has the bytes (start, stop) of every label; `table`, of a power of two places, finds them by a hash.
