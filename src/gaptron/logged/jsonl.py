@@ -5,17 +5,21 @@
     {"x":{"0":0.5,"3":1.25},"label":"cat","probability":0.1,"reward":0}
     {"x":[0,1,0,0],"label":"owl","probability":0.5,"reward":0.35,"among":["dog","owl"]}
 
+    {"format":"gaptron-log","version":1,"classes":["cat","dog","owl"],"rows":"by name"}
+    {"x":{"age":31,"device":"tablet","income":null},"label":"dog","probability":0.8,"reward":1}
+
 `x` is an array, or an object of its non-zero entries (in one file one kind); `distribution` may be left out (in all
 lines), and `among`, the labels that were available (in any line: all were); other fields are not read. The first line
 may come again, so that logs can be put one after the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gaptron.errors import InputError, StreamError
+from gaptron.features.cells import Cell, Time, cell
 from gaptron.logged.lines import (
     WIDEST,
     LogBuilder,
@@ -37,16 +41,13 @@ from gaptron.types import SparseRow
 from gaptron.validation import Classes
 
 FORMAT, VERSION = "gaptron-log", 1
+BY_NAME = "by name"
 
 
-def header(classes: tuple[Any, ...], n_features: int) -> dict[str, Any]:
-    """The first line."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "classes": list(plain_classes(classes)),
-        "n_features": n_features,
-    }
+def header(classes: tuple[Any, ...], n_features: int | None) -> dict[str, Any]:
+    """The first line; without a number of features the rows are by name."""
+    width = {"rows": BY_NAME} if n_features is None else {"n_features": n_features}
+    return {"format": FORMAT, "version": VERSION, "classes": list(plain_classes(classes)), **width}
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -69,12 +70,12 @@ def read(source: Source, *, skip_damaged: bool = False, column: str | None = Non
             if line != first:
                 raise StreamError(source.name, "another log begins here, with other labels or features", at)
         else:
-            builder.add(at, _decision(line, classes[0], first["n_features"], column))
+            builder.add(at, _decision(line, classes[0], first.get("n_features"), column))
 
     LogLines(source, skip_damaged=skip_damaged, header=True).each(take)
     if not classes:
         raise StreamError(source.name, "holds no decisions")
-    return builder.log(classes[0].labels, first["n_features"])
+    return builder.log(classes[0].labels, first.get("n_features", 0))
 
 
 def classes_of(line: dict[str, Any]) -> Classes:
@@ -83,7 +84,12 @@ def classes_of(line: dict[str, Any]) -> Classes:
         raise MalformedError(f'a log begins with {{"format":"{FORMAT}", ...}}; say format= if it is of another kind')
     if line.get("version") != VERSION:
         raise MalformedError(f"version {short(line.get('version'))} of the form is not known, only {VERSION}")
-    width = get(line, "n_features")
+    if line.get("rows") == BY_NAME:
+        if "n_features" in line:
+            raise MalformedError("rows are by name, or of n_features numbers: one of the two must go")
+        width: Any = 1
+    else:
+        width = get(line, "n_features")
     if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= WIDEST:
         raise MalformedError(f"n_features is {short(width)}, not a whole number from 1 to {WIDEST}")
     labels = get(line, "classes")
@@ -92,24 +98,33 @@ def classes_of(line: dict[str, Any]) -> Classes:
     return Classes(plain_classes(labels))
 
 
-def _decision(line: dict[str, Any], classes: Classes, width: int, column: str | None) -> LoggedDecision:
+def _decision(line: dict[str, Any], classes: Classes, width: int | None, column: str | None) -> LoggedDecision:
     x = get(line, "x")
     label = get(line, "label")
     if type(label) is not type(classes.labels[0]):  # or true would be 1, and 1.0 too
         raise MalformedError(f"label {short(label)} is not of the kind of the classes")
     distribution, among = line.get("distribution"), line.get("among")
     return LoggedDecision(
-        [number(value, f"feature {key}") for key, value in x.items()]
-        if isinstance(x, dict)
-        else numbers(x, "x", width),
-        _columns(x, width) if isinstance(x, dict) else None,
+        *_row(x, width),
         classes.code(label),
         number(get(line, "probability"), "probability"),
         number(get(line, "reward"), "reward"),
         None if distribution is None else numbers(distribution, "distribution", len(classes)),
         None if among is None else _codes(among, classes),
+        x if width is None else None,
         chances(line, column, classes.labels),
     )
+
+
+def _row(x: Any, width: int | None) -> tuple[list[float], list[int] | None]:
+    """The values of x and their columns: none of both where x is by name, which is encoded when all lines are read."""
+    if width is None:
+        if not isinstance(x, dict):
+            raise MalformedError("x is not an object, and rows are by name")
+        return [], []
+    if isinstance(x, dict):
+        return [number(value, f"feature {key}") for key, value in x.items()], _columns(x, width)
+    return numbers(x, "x", width), None
 
 
 def _codes(among: Any, classes: Classes) -> list[int]:
@@ -133,11 +148,12 @@ def _columns(x: dict[str, Any], width: int) -> list[int]:
 
 def write(log: Log) -> Iterator[bytes]:
     """The lines of a log."""
-    yield encode(header(log.classes, log.n_features))
+    yield encode(header(log.classes, log.n_features if log.names is None else None))
     for t in range(log.n_rounds):
         distribution = None if log.distribution is None else log.distribution[t]
         label, among = log.classes[log.codes[t]], labels_of(log.classes, log.available(t))
-        yield encode(decision_line(features(log.row(t)), label, log.probability[t], log.reward[t], distribution, among))
+        x = features(log.row(t)) if log.names is None else log.names[t]
+        yield encode(decision_line(x, label, log.probability[t], log.reward[t], distribution, among))
 
 
 def features(row: Any) -> list[float] | dict[str, float]:
@@ -147,6 +163,17 @@ def features(row: Any) -> list[float] | dict[str, float]:
     if isinstance(row, np.ndarray):
         return [float(value) for value in row]
     return {str(at): float(value) for at, value in zip(row.indices, row.data)}
+
+
+def plain_row(x: Mapping[str, Any]) -> dict[str, Any]:
+    """A row by name in JSON's words: numbers, texts, true and false, null; times as texts."""
+    return {name: _plain(cell(name, value), value) for name, value in x.items()}
+
+
+def _plain(found: Cell, value: Any) -> Any:
+    if isinstance(found, Time):
+        return found.text
+    return bool(value) if isinstance(value, (bool, np.bool_)) else found
 
 
 def labels_of(classes: Sequence[Any], among: Any) -> list[Any] | None:
