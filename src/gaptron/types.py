@@ -311,6 +311,7 @@ class Card(NamedTuple):
     words: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # setting → its words, in the order of their codes
     grid: Mapping[str, tuple[Any, ...]] = MappingProxyType({})  # setting → values to try, crossed; empty: not tuned
     growth: Growth = Growth()
+    single: tuple[str, ...] = ()  # the state's tables that may be kept in single precision
     own_coin: bool = False  # does it learn from a coin of its own draw, which a log of others cannot know?
     most_classes: int | None = None
     traits: frozenset[str] = frozenset()  # of TRAITS

@@ -156,10 +156,10 @@ def test_the_row_must_be_given_where_the_learner_does_not_keep_it(logged, tmp_pa
     assert not (tmp_path / "log.jsonl").exists()
 
 
-FIRST = '{"format":"gaptron-log","version":1,"classes":["a","b"],"rows":"by name"}'
+FIRST = '{"format":"gaptron-log","version":1,"classes":["a","b"],"features":"auto"}'
 LINE = '{"x":%s,"label":"a","probability":0.5,"reward":1}'
 BAD = {
-    "array": (LINE % "[1,2]", "line 2: x is not an object, and rows are by name"),
+    "array": (LINE % "[1,2]", "line 2: x is not an object of names"),
     "nested": (LINE % '{"a":[1]}', "line 2: column a holds"),
 }
 
@@ -174,5 +174,5 @@ def test_a_bad_line_is_named(tmp_path, bad):
 
 def test_a_header_says_one_of_the_two(tmp_path):
     (tmp_path / "log.jsonl").write_text(FIRST[:-1] + ',"n_features":2}\n')
-    with pytest.raises(StreamError, match="one of the two must go"):
+    with pytest.raises(StreamError, match="then n_features is left out"):
         open_log(tmp_path / "log.jsonl")

@@ -109,6 +109,20 @@ def test_what_was_observed_stands_beside_the_bounds_of_bandit_runs_alone(page):
     assert "no linear rule of norm at most 20/X" in page.text
 
 
+def test_where_the_best_is_known_the_share_earned_of_it_is_shown_the_most_first(tmp_path):
+    runs = [
+        result(name, stream, seed, reward=earned + 10.0 * seed, best_reward=200.0, rate=0.9)
+        for name, earned in (("banditron", 50.0), ("squarecb", 100.0))
+        for stream in ("clicks", "more clicks")
+        for seed in (0, 1)
+    ]
+    runs += [result(name, "digits") for name in ("banditron", "squarecb")]  # says nothing of worth
+    tables = Page(write(runs, tmp_path).read_text(encoding="utf-8")).tables
+    table = next(t for t in tables if t[0] == ["algorithm", "clicks", "more clicks", "mean"])
+    assert [row[0] for row in table[1:]] == ["squarecb", "banditron"]
+    assert table[1][1].startswith("52.50 ±") and table[1][3] == "52.50"
+
+
 def test_the_headline_says_who_by_how_much_and_how_sure(page):
     assert re.search(
         r"frugal-gaptron makes the fewest mistakes on 6 of 6 streams, with an error of 7\.\d\d% over all streams; "

@@ -59,6 +59,7 @@ CARD = Card(
     regret_bandit="none; exploring alone costs ε(K - 1)/K a round",
     among=True,
     rewards=True,
+    single=("W",),
     words={"oracle": ORACLES},
     grid={"epsilon": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)},
     variants={"softmax": Variant({"oracle": "softmax"})},

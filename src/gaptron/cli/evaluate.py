@@ -5,12 +5,14 @@ import os
 import tempfile
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gaptron.cli import settings
+from gaptron.cli.serve import without_password
 from gaptron.cli.table import show
 from gaptron.errors import InputError, SettingError, StreamError
 
@@ -89,7 +91,10 @@ def evaluate(
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)
     ] = None,
-    model: Annotated[str, typer.Option(help="Of a service's store: whose decisions.", rich_help_panel=DATA)] = "",
+    model: Annotated[
+        str,
+        typer.Option(help="Of a service's store: whose decisions, if it has several.", rich_help_panel=DATA),
+    ] = "",
     skip_damaged: Annotated[
         bool,
         typer.Option("--skip-damaged", help="Pass over lines that cannot be read; name them.", rich_help_panel=DATA),
@@ -126,9 +131,10 @@ def evaluate(
     _check_asked(algorithm, load, probabilities, way, [option for option, value in for_new.items() if value])
     if not 0.0 < split < 1.0:
         raise SettingError(f"--split {split:g} must lie between 0 and 1")
-    if model and probabilities:
+    is_store = bool(model) or os.path.isdir(log) or "://" in log
+    if is_store and probabilities:
         raise SettingError("--probabilities: a service's store has no field of your own; export its log and add one")
-    if model:
+    if is_store:
         logged, damage = _open_store(log, model)
     else:
         logged, damage = _open(log, format_ or None, features, skip_damaged, probabilities or None)
@@ -186,14 +192,17 @@ def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
 
     store = open_store(place)
     try:
-        if model not in dict(store.models()):
-            known = ", ".join(name for name, _ in store.models())
-            raise SettingError(f"--model {model}: {place} has no such model; it has: {known or 'none'}")
+        known = [name for name, _ in store.models()]
+        if not model and len(known) == 1:
+            model = known[0]
+        if model not in known:
+            said = f"--model {model}: {place} has no such model" if model else "say --model NAME: which of the models"
+            raise SettingError(f"{said}; it has: {', '.join(known) or 'none'}")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, f"{model}.jsonl")
             with open(path, "wb") as file:
                 file.writelines(lines(store, model, "jsonl", store.last()[0]))
-            return open_log(path), []
+            return replace(open_log(path), name=f"{without_password(place)}: {model}"), []
     finally:
         store.close()
 

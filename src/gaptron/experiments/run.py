@@ -125,7 +125,7 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     learner = _learner(task, cached)
     worth = arrays.get("worth")
     whole = Piece(X, y, arrays.get("among"), worth)
-    _, trace, notes, seconds = run(learner, _pieces(whole, order, cached.norm), notes=task.bound)
+    tally, trace, notes, seconds = run(learner, _pieces(whole, order, cached.norm), notes=task.bound)
     assert trace is not None  # a stream has rounds
     bound: account.Account | None = None
     reason: str | None = "not looked for in this run"
@@ -156,7 +156,7 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
             "expected": curve.expected_mistakes.tolist(),
         },
         used=account.settings(learner),
-        certificate=account.certificate(learner, trace, notes),
+        certificate=account.certificate(learner, tally, notes),
         observed=account.observed(heard),
         bound=bound,
         bound_reason=reason,

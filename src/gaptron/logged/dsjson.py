@@ -207,7 +207,7 @@ def write(log: Log) -> Iterator[bytes]:
 
 def event_line(
     event: str,
-    row: list[float] | dict[str, float],
+    row: list[float] | dict[str, Any],
     classes: Sequence[Any],
     code: int,
     probability: float,

@@ -5,10 +5,9 @@
     {"x":{"0":0.5,"3":1.25},"label":"cat","probability":0.1,"reward":0}
     {"x":[0,1,0,0],"label":"owl","probability":0.5,"reward":0.35,"among":["dog","owl"]}
 
-    {"format":"gaptron-log","version":1,"classes":["cat","dog","owl"],"rows":"by name"}
-    {"x":{"age":31,"device":"tablet","income":null},"label":"dog","probability":0.8,"reward":1}
-
-`x` is an array, or an object of its non-zero entries (in one file one kind); `distribution` may be left out (in all
+`x` is an array, or an object of its non-zero entries (in one file one kind). With "features":"auto" in the place of
+"n_features" it is an object of names, with numbers, texts, true, false and null, and becomes numbers as it is read, in
+the order of lines, as `Learner(features="auto")` would make them of it. `distribution` may be left out (in all
 lines), and `among`, the labels that were available (in any line: all were); other fields are not read. The first line
 may come again, so that logs can be put one after the other.
 """
@@ -41,13 +40,13 @@ from gaptron.types import SparseRow
 from gaptron.validation import Classes
 
 FORMAT, VERSION = "gaptron-log", 1
-BY_NAME = "by name"
+AUTO = "auto"  # the one way of features by name
 
 
 def header(classes: tuple[Any, ...], n_features: int | None) -> dict[str, Any]:
-    """The first line; without a number of features the rows are by name."""
-    width = {"rows": BY_NAME} if n_features is None else {"n_features": n_features}
-    return {"format": FORMAT, "version": VERSION, "classes": list(plain_classes(classes)), **width}
+    """The first line. n_features=None: rows are given by name."""
+    shape = {"features": AUTO} if n_features is None else {"n_features": n_features}
+    return {"format": FORMAT, "version": VERSION, "classes": list(plain_classes(classes)), **shape}
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -70,7 +69,10 @@ def read(source: Source, *, skip_damaged: bool = False, column: str | None = Non
             if line != first:
                 raise StreamError(source.name, "another log begins here, with other labels or features", at)
         else:
-            builder.add(at, _decision(line, classes[0], first.get("n_features"), column))
+            by_name = "features" in first
+            row = _by_name(line) if by_name else _by_number(line, first["n_features"])
+            decision = _decision(line, *row, classes[0], column)
+            builder.add(at, decision._replace(names=line["x"]) if by_name else decision)
 
     LogLines(source, skip_damaged=skip_damaged, header=True).each(take)
     if not classes:
@@ -84,47 +86,55 @@ def classes_of(line: dict[str, Any]) -> Classes:
         raise MalformedError(f'a log begins with {{"format":"{FORMAT}", ...}}; say format= if it is of another kind')
     if line.get("version") != VERSION:
         raise MalformedError(f"version {short(line.get('version'))} of the form is not known, only {VERSION}")
-    if line.get("rows") == BY_NAME:
-        if "n_features" in line:
-            raise MalformedError("rows are by name, or of n_features numbers: one of the two must go")
-        width: Any = 1
-    else:
-        width = get(line, "n_features")
+    if "features" in line:
+        if line["features"] != AUTO or "n_features" in line:
+            raise MalformedError(f'features must be "{AUTO}", and then n_features is left out')
+        return _labels(line)
+    width = get(line, "n_features")
     if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= WIDEST:
         raise MalformedError(f"n_features is {short(width)}, not a whole number from 1 to {WIDEST}")
+    return _labels(line)
+
+
+def _labels(line: dict[str, Any]) -> Classes:
     labels = get(line, "classes")
     if not isinstance(labels, list) or len(labels) < 2:
         raise MalformedError("classes must be an array of at least two labels")
     return Classes(plain_classes(labels))
 
 
-def _decision(line: dict[str, Any], classes: Classes, width: int | None, column: str | None) -> LoggedDecision:
+def _by_number(line: dict[str, Any], width: int) -> tuple[list[float], list[int] | None]:
+    """The values of x, and their columns where it has those that are not zero."""
     x = get(line, "x")
+    if isinstance(x, dict):
+        return [number(value, f"feature {key}") for key, value in x.items()], _columns(x, width)
+    return numbers(x, "x", width), None
+
+
+def _by_name(line: dict[str, Any]) -> tuple[list[float], list[int]]:
+    """The same of a row by name: none yet, for rows are encoded in their order when all lines are read."""
+    if not isinstance(get(line, "x"), dict):
+        raise MalformedError("x is not an object of names, which the first line promises")
+    return [], []
+
+
+def _decision(
+    line: dict[str, Any], values: list[float], columns: list[int] | None, classes: Classes, column: str | None
+) -> LoggedDecision:
     label = get(line, "label")
     if type(label) is not type(classes.labels[0]):  # or true would be 1, and 1.0 too
         raise MalformedError(f"label {short(label)} is not of the kind of the classes")
     distribution, among = line.get("distribution"), line.get("among")
     return LoggedDecision(
-        *_row(x, width),
+        values,
+        columns,
         classes.code(label),
         number(get(line, "probability"), "probability"),
         number(get(line, "reward"), "reward"),
         None if distribution is None else numbers(distribution, "distribution", len(classes)),
         None if among is None else _codes(among, classes),
-        x if width is None else None,
-        chances(line, column, classes.labels),
+        policy=chances(line, column, classes.labels),
     )
-
-
-def _row(x: Any, width: int | None) -> tuple[list[float], list[int] | None]:
-    """The values of x and their columns: none of both where x is by name, which is encoded when all lines are read."""
-    if width is None:
-        if not isinstance(x, dict):
-            raise MalformedError("x is not an object, and rows are by name")
-        return [], []
-    if isinstance(x, dict):
-        return [number(value, f"feature {key}") for key, value in x.items()], _columns(x, width)
-    return numbers(x, "x", width), None
 
 
 def _codes(among: Any, classes: Classes) -> list[int]:
@@ -152,7 +162,7 @@ def write(log: Log) -> Iterator[bytes]:
     for t in range(log.n_rounds):
         distribution = None if log.distribution is None else log.distribution[t]
         label, among = log.classes[log.codes[t]], labels_of(log.classes, log.available(t))
-        x = features(log.row(t)) if log.names is None else log.names[t]
+        x = features(log.row(t)) if log.names is None else plain_row(log.names[t])
         yield encode(decision_line(x, label, log.probability[t], log.reward[t], distribution, among))
 
 

@@ -102,6 +102,7 @@ def open_by_name(
     header: bool | None = None,
     limit: int | None = None,
     shuffle: int | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> RowsByName:
     """The rounds of a table.
 
@@ -115,8 +116,9 @@ def open_by_name(
         header: is the first line of a text a header? By default it is if none of its cells is a number.
         limit: only the first so many rows.
         shuffle: the seed of a permutation of the rows.
+        watch: called while a text file is read, with the number of its bytes that have been read.
     """
-    source = Source(os.fspath(path))
+    source = Source(os.fspath(path), watch)
     reading = Reading(source, format, label, header)
     listed = None if classes is None else _given(source, classes)
     if chunk is not None:
