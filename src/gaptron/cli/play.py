@@ -330,16 +330,14 @@ def _norm(source: Any) -> float | None:
 
 def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, model: "Learner | None") -> bool:
     """Are the columns of this file to be encoded? As the model's were, else for tables unless their numbers are raw."""
-    from gaptron.streams.directory import find  # noqa: PLC0415
-    from gaptron.streams.named import NAMED  # noqa: PLC0415
-    from gaptron.streams.rows_by_name import is_table  # noqa: PLC0415
+    from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
     prepared = [
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name in RAW and context.params[parameter.name]
     ]
-    table = stream.partition(":")[0] not in NAMED and find(stream) is None and is_table(stream, format_ or None)
+    table = has_names(stream, format_ or None)
     if model is not None and model.features is not None:
         if prepared:
             raise SettingError(f"the model encodes rows by name, and knows how: leave out {prepared[0]}")
