@@ -315,7 +315,9 @@ def play(
     rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
     summary = _account(learner, source, done, bound, rewarded)
     summary |= seen.account() | {"label": getattr(source, "label", None)}
-    summary["would_prove"] = _provable(learner, source, done, summary["bound"], by_name and (column, cross))
+    summary["would_prove"] = _provable(
+        learner, source, done, summary["bound"], by_name and (column, cross), quiet=json_ or progress
+    )
     summary["columns"] = None if learner.features is None else [column._asdict() for column in learner.features]
     if json_:
         typer.echo(json.dumps(summary, ensure_ascii=False))
@@ -599,7 +601,9 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
         typer.echo(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
 
 
-def _provable(learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any) -> Any:
+def _provable(
+    learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any, *, quiet: bool
+) -> Any:
     """Which certificate says something where the bound says nothing; None: not looked for, {}: none does."""
     from rich.console import Console  # noqa: PLC0415
 
@@ -609,7 +613,8 @@ def _provable(learner: "Learner", source: Any, done: "Run", bound: dict[str, Any
     if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
         return None
     features = rows_by_name.declared(*declared) if declared else None
-    with Console(stderr=True).status("looking for a certificate that says something"):
+    said = "looking for a certificate that says something"
+    with contextlib.nullcontext() if quiet else Console(stderr=True).status(said):
         return what_would_prove(learner.problem, *whole, features) or {}
 
 
