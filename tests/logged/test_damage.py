@@ -274,7 +274,7 @@ def test_the_command_line_says_what_was_left_out(tmp_path):
     assert result.exit_code == 0 and "28 rounds" in result.output
     assert "warning: " in result.output and "passed over line 8" in result.output
     assert "line 31 is incomplete" in result.output
-    said = json.loads(CliRunner().invoke(app, [*words, "--skip-damaged", "--json"], catch_exceptions=False).output)
+    said = json.loads(CliRunner().invoke(app, [*words, "--skip-damaged", "--json"], catch_exceptions=False).stdout)
     assert any("passed over line 8" in warning for warning in said["warnings"])
 
 

@@ -79,7 +79,7 @@ def test_rewards_between_are_refused():
 def evaluate(*words):
     result = CliRunner().invoke(app, ["evaluate", *words, "-a", "squarecb"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 @pytest.fixture

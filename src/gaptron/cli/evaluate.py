@@ -235,8 +235,10 @@ def _loaded(path: str, log: "Log") -> "Learner":
     from gaptron.learner import Learner  # noqa: PLC0415
 
     learner = Learner.load(path)
-    if learner.features is not None:
+    if learner.features is not None and log.names is None:
         raise SettingError(f"{path} takes rows by name, and those of {log.name} are numbers: they cannot judge it")
+    if learner.features is None and log.names is not None:
+        raise SettingError(f"{path} takes rows of numbers, and those of {log.name} have names: they cannot judge it")
     if set(learner.classes) != set(log.classes):
         raise SettingError(
             f"{path} knows the labels {_few(learner.classes)}, {log.name} was logged with {_few(log.classes)}"

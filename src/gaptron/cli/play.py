@@ -315,7 +315,9 @@ def play(
     rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
     summary = _account(learner, source, done, bound, rewarded)
     summary |= seen.account() | {"label": getattr(source, "label", None)}
-    summary["would_prove"] = _provable(learner, source, done, summary["bound"], by_name and (column, cross))
+    summary["would_prove"] = _provable(
+        learner, source, done, summary["bound"], by_name and (column, cross), quiet=json_ or progress
+    )
     summary["columns"] = None if learner.features is None else [column._asdict() for column in learner.features]
     if json_:
         typer.echo(json.dumps(summary, ensure_ascii=False))
@@ -330,16 +332,14 @@ def _norm(source: Any) -> float | None:
 
 def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, model: "Learner | None") -> bool:
     """Are the columns of this file to be encoded? As the model's were, else for tables unless their numbers are raw."""
-    from gaptron.streams.directory import find  # noqa: PLC0415
-    from gaptron.streams.named import NAMED  # noqa: PLC0415
-    from gaptron.streams.rows_by_name import is_table  # noqa: PLC0415
+    from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
     prepared = [
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name in RAW and context.params[parameter.name]
     ]
-    table = stream.partition(":")[0] not in NAMED and find(stream) is None and is_table(stream, format_ or None)
+    table = has_names(stream, format_ or None)
     if model is not None and model.features is not None:
         if prepared:
             raise SettingError(f"the model encodes rows by name, and knows how: leave out {prepared[0]}")
@@ -602,7 +602,9 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
         typer.echo(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
 
 
-def _provable(learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any) -> Any:
+def _provable(
+    learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any, *, quiet: bool
+) -> Any:
     """Which certificate says something where the bound says nothing; None: not looked for, {}: none does."""
     from rich.console import Console  # noqa: PLC0415
 
@@ -612,7 +614,8 @@ def _provable(learner: "Learner", source: Any, done: "Run", bound: dict[str, Any
     if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
         return None
     features = rows_by_name.declared(*declared) if declared else None
-    with Console(stderr=True).status("looking for a certificate that says something"):
+    said = "looking for a certificate that says something"
+    with contextlib.nullcontext() if quiet else Console(stderr=True).status(said):
         return what_would_prove(learner.problem, *whole, features) or {}
 
 

@@ -1,12 +1,13 @@
 """A log that is written while decisions are made and answered."""
 
 import os
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from gaptron.decision import Decision
 from gaptron.errors import DecisionError, InputError, StreamError
-from gaptron.logged.jsonl import classes_of, decision_line, features, header, labels_of
+from gaptron.logged.jsonl import classes_of, decision_line, features, header, labels_of, plain_row
 from gaptron.logged.line_file import LineFile
 from gaptron.logged.lines import MalformedError, encode, parse
 from gaptron.validation import as_correct, as_reward
@@ -35,21 +36,37 @@ class DecisionLog:
         self._header: dict[str, Any] | None = None
         self._closed = False
 
-    def write(self, decision: Decision, *, correct: bool | None = None, reward: float | None = None) -> None:
-        """Log a decision and whether its label was right, or what it was worth: a reward from 0 to 1."""
+    def write(
+        self,
+        decision: Decision,
+        *,
+        correct: bool | None = None,
+        reward: float | None = None,
+        x: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Log a decision and whether its label was right, or what it was worth: a reward from 0 to 1.
+
+        Of a learner with features, x is the row by name that was decided on.
+        """
         if self._closed:
             raise DecisionError(f"{self.path} has been closed: open another DecisionLog on it")
         if (correct is None) == (reward is None):
             raise DecisionError("say correct=True or False, or reward=...")
         worth = float(as_correct(correct)) if reward is None else as_reward(reward)
         learner = decision._owner
-        first = header(learner.classes, learner.problem.n_features)
+        by_name = learner.features is not None
+        if by_name != (x is not None):
+            wanted = (
+                "give the row that was decided on, x={...}" if by_name else "leave out x=..., which it keeps itself"
+            )
+            raise DecisionError(f"the learner takes rows {'by name' if by_name else 'of numbers'}: {wanted}")
+        first = header(learner.classes, None if by_name else learner.problem.n_features)
         if len(decision.distribution) != len(learner.classes):
             raise DecisionError(f"labels were added after round {decision.round}: its decision fits this log no more")
         if not decision.probability > 0.0:
             raise DecisionError(f"the label of round {decision.round} had probability 0: no estimate can use it")
         line = decision_line(
-            features(learner._row_of(decision)),
+            features(learner._row_of(decision)) if x is None else plain_row(x),
             decision.label,
             decision.probability,
             worth,

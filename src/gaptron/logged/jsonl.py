@@ -12,14 +12,13 @@ lines), and `among`, the labels that were available (in any line: all were); oth
 may come again, so that logs can be put one after the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gaptron.errors import InputError, StreamError
-from gaptron.features import Encoder
-from gaptron.features.declaration import as_features
+from gaptron.features.cells import Cell, Time, cell
 from gaptron.logged.lines import (
     WIDEST,
     LogBuilder,
@@ -57,7 +56,7 @@ def read(source: Source, *, skip_damaged: bool = False, column: str | None = Non
     """The log in a file of this form, with the probabilities in a column of the reader's own if one is named."""
     first: dict[str, Any] = {}
     classes: list[Classes] = []
-    builder, encoder = LogBuilder(source), Encoder(as_features(AUTO))
+    builder = LogBuilder(source)
 
     def take(at: int, line: dict[str, Any]) -> None:
         if not classes:
@@ -70,13 +69,15 @@ def read(source: Source, *, skip_damaged: bool = False, column: str | None = Non
             if line != first:
                 raise StreamError(source.name, "another log begins here, with other labels or features", at)
         else:
-            row = _by_name(line, encoder) if "features" in first else _by_number(line, first["n_features"])
-            builder.add(at, _decision(line, *row, classes[0], column))
+            by_name = "features" in first
+            row = _by_name(line) if by_name else _by_number(line, first["n_features"])
+            decision = _decision(line, *row, classes[0], column)
+            builder.add(at, decision._replace(names=line["x"]) if by_name else decision)
 
     LogLines(source, skip_damaged=skip_damaged, header=True).each(take)
     if not classes:
         raise StreamError(source.name, "holds no decisions")
-    return builder.log(classes[0].labels, max(1, encoder.width) if "features" in first else first["n_features"])
+    return builder.log(classes[0].labels, first.get("n_features", 0))
 
 
 def classes_of(line: dict[str, Any]) -> Classes:
@@ -110,17 +111,11 @@ def _by_number(line: dict[str, Any], width: int) -> tuple[list[float], list[int]
     return numbers(x, "x", width), None
 
 
-def _by_name(line: dict[str, Any], encoder: Encoder) -> tuple[list[float], list[int]]:
-    """The same of a row by name, from which the encoder learns."""
-    x = get(line, "x")
-    if not isinstance(x, dict):
+def _by_name(line: dict[str, Any]) -> tuple[list[float], list[int]]:
+    """The same of a row by name: none yet, for rows are encoded in their order when all lines are read."""
+    if not isinstance(get(line, "x"), dict):
         raise MalformedError("x is not an object of names, which the first line promises")
-    try:
-        row = encoder.encode_row(encoder.read_row(x), learn=True).row
-    except InputError as problem:
-        raise MalformedError(str(problem)) from None
-    assert isinstance(row, SparseRow)
-    return row.values.tolist(), row.indices.tolist()
+    return [], []
 
 
 def _decision(
@@ -138,7 +133,7 @@ def _decision(
         number(get(line, "reward"), "reward"),
         None if distribution is None else numbers(distribution, "distribution", len(classes)),
         None if among is None else _codes(among, classes),
-        chances(line, column, classes.labels),
+        policy=chances(line, column, classes.labels),
     )
 
 
@@ -163,11 +158,12 @@ def _columns(x: dict[str, Any], width: int) -> list[int]:
 
 def write(log: Log) -> Iterator[bytes]:
     """The lines of a log."""
-    yield encode(header(log.classes, log.n_features))
+    yield encode(header(log.classes, log.n_features if log.names is None else None))
     for t in range(log.n_rounds):
         distribution = None if log.distribution is None else log.distribution[t]
         label, among = log.classes[log.codes[t]], labels_of(log.classes, log.available(t))
-        yield encode(decision_line(features(log.row(t)), label, log.probability[t], log.reward[t], distribution, among))
+        x = features(log.row(t)) if log.names is None else plain_row(log.names[t])
+        yield encode(decision_line(x, label, log.probability[t], log.reward[t], distribution, among))
 
 
 def features(row: Any) -> list[float] | dict[str, float]:
@@ -177,6 +173,17 @@ def features(row: Any) -> list[float] | dict[str, float]:
     if isinstance(row, np.ndarray):
         return [float(value) for value in row]
     return {str(at): float(value) for at, value in zip(row.indices, row.data)}
+
+
+def plain_row(x: Mapping[str, Any]) -> dict[str, Any]:
+    """A row by name in JSON's words: numbers, texts, true and false, null; times as texts."""
+    return {name: _plain(cell(name, value), value) for name, value in x.items()}
+
+
+def _plain(found: Cell, value: Any) -> Any:
+    if isinstance(found, Time):
+        return found.text
+    return bool(value) if isinstance(value, (bool, np.bool_)) else found
 
 
 def labels_of(classes: Sequence[Any], among: Any) -> list[Any] | None:

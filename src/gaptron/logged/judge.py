@@ -132,7 +132,7 @@ def judge(learner: Learner, log: Log, *, level: float = 0.95) -> Verdict:
     """A learner as it is, frozen. It must not have learned from this log."""
     check_level(level)
     check_labels(learner, log)
-    return _weigh(log, learner.distribution(log.X, among=log.among), level)
+    return _weigh(log, learner.distribution(log.rows_for(learner), among=log.among), level)
 
 
 def judge_policy(log: Log, *, level: float = 0.95) -> Verdict:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError, StreamError
-from gaptron.logged.log import Log, check_available, checked, checked_policy
+from gaptron.logged.log import Log, check_available, checked, checked_policy, encoded
 from gaptron.streams.rows import csr, tidy_rows
 from gaptron.streams.source import Source
 
@@ -206,6 +206,7 @@ class LoggedDecision(NamedTuple):
     reward: float
     distribution: Sequence[float] | None
     among: Sequence[int] | None = None  # codes of the labels that were available; None: all
+    names: dict[str, Any] | None = None  # x by name; then `values` and `columns` are empty
     policy: Sequence[float] | None = None  # of every label, or of the one played, by a policy of the reader's own
 
 
@@ -221,6 +222,7 @@ class LogBuilder:
         self._distributions: list[Sequence[float]] = []
         self._among: list[Sequence[int] | None] = []
         self._policies: list[Sequence[float]] = []
+        self._names: list[dict[str, Any]] = []
         self._sparse = self._has_distributions = False
         self._columns: list[int] = []
         self._values: list[float] = []
@@ -240,6 +242,8 @@ class LogBuilder:
             raise MalformedError("some lines have the policy's chance of every label, some of the one played only")
         self._lines.append(line)
         self._policies.append(policy)
+        if decision.names is not None:
+            self._names.append(decision.names)
         self._codes.append(decision.code)
         self._rewards.append(decision.reward)
         self._probabilities.append(decision.probability)
@@ -253,12 +257,18 @@ class LogBuilder:
         """All of them, checked."""
         if not self._lines:
             raise StreamError(self.source.name, "holds no decisions")
-        values = np.array(self._values, dtype=np.float64)
-        X: Any = csr(values, self._columns, self._ends, width) if self._sparse else values.reshape(-1, width)
 
         def blame(row: int, problem: str) -> StreamError:
             return StreamError(self.source.name, problem, self._lines[row])
 
+        values = np.array(self._values, dtype=np.float64)
+        X: Any
+        if self._names:
+            X = encoded(self._names, blame)
+        elif self._sparse:
+            X = csr(values, self._columns, self._ends, width)
+        else:
+            X = values.reshape(-1, width)
         fields = checked(
             tidy_rows(X),
             np.array(self._codes, dtype=np.int64),
@@ -272,7 +282,7 @@ class LogBuilder:
         if among is not None:
             check_available(fields[1], fields[4], among, blame)
         policy = checked_policy(self._policies, fields[1], among, len(classes), blame) if self._policies[0] else None
-        return Log(*fields, tuple(classes), self.source.name, among, policy)
+        return Log(*fields, tuple(classes), self.source.name, among, tuple(self._names) or None, policy)
 
     def _available(self, K: int) -> NDArray[np.bool_] | None:
         if all(codes is None for codes in self._among):

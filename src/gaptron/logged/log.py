@@ -1,6 +1,6 @@
 """A log: decisions that were made, how likely each was, and what came of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -10,9 +10,11 @@ from scipy import sparse
 
 from gaptron import trace
 from gaptron.errors import InputError, StreamError
+from gaptron.features import Encoder, Features
+from gaptron.learner import Learner
 from gaptron.streams.block import Blame
 from gaptron.streams.rows import Rows, csr, first_not_finite, norms, tidy_rows
-from gaptron.types import Count, Flags, Integers, Matrix, Vector
+from gaptron.types import Count, Flags, Integers, Matrix, Sparse, Vector
 from gaptron.validation import Classes, as_among
 
 CLOSE = 1e-4  # how far probabilities may be from summing to 1, and from each other: some loggers write float32
@@ -37,6 +39,7 @@ class Log:
     classes: tuple[Any, ...]
     name: str
     among: NDArray[np.bool_] | None = None  # which labels were available, T × K; None: all, in every round
+    names: tuple[dict[str, Any], ...] | None = None  # the rows by name, where they were logged so; X encodes them
     policy: Matrix | None = None  # chances that a policy of the reader's own gives: T × K, or T × 1 of the label played
 
     @classmethod
@@ -52,8 +55,17 @@ class Log:
         among: Any = None,
         name: str = "arrays",
     ) -> Self:
-        """A log of arrays, a row or number for each round. `among` as `Learner.play` takes it."""
-        rows = tidied(X, name)
+        """A log of arrays, a row or number for each round. `among` as `Learner.play` takes it.
+
+        X may also be a list of dicts, rows by name: learners with features are then judged by these, others by the
+        numbers that `Features()` makes of them, each row by those before it.
+        """
+        by_name = tuple(dict(x) for x in X) if _are_names(X) else None
+        rows = (
+            tidied(X, name)
+            if by_name is None
+            else encoded(by_name, lambda row, why: StreamError(name, f"row {row}: {why}"))
+        )
         try:
             known = Classes(classes)
             codes = known.codes(labels)
@@ -75,7 +87,8 @@ class Log:
             raise StreamError(name, "there must be at least two classes")
         if allowed is not None:
             check_available(codes, whole, allowed, blame)
-        return cls(*checked(rows, codes, rewards, chances, whole, len(known), blame), known.labels, name, allowed)
+        fields = checked(rows, codes, rewards, chances, whole, len(known), blame)
+        return cls(*fields, known.labels, name, allowed, by_name)
 
     @property
     def n_rounds(self) -> int:
@@ -132,8 +145,22 @@ class Log:
         return None if self.among is None else self.among[t]
 
     def row(self, t: int) -> Any:
-        """One row, as `Learner.decide` takes it."""
+        """One row of numbers, as `Learner.decide` takes it."""
         return one_row(self.X, t)
+
+    def row_for(self, learner: Learner, t: int) -> Any:
+        """One row as this learner takes it: by name, if it has features."""
+        return self.row(t) if self.names is None or learner.features is None else self.names[t]
+
+    def rows_for(self, learner: Learner) -> Any:
+        """All rows as this learner takes them."""
+        if learner.features is None:
+            return self.X
+        if self.names is None:
+            raise InputError(
+                f"{self.name}: the learner takes rows by name, and these are numbers: they cannot judge it"
+            )
+        return list(self.names)
 
     def count_against(self, labels: Any, *, several_right: bool = False) -> Count:
         """The log beside a rule that would have played these labels, one a round. See `Trace.count_against`."""
@@ -158,13 +185,31 @@ class Log:
         distribution = None if self.distribution is None else self.distribution[part]
         cut = (self.X[part], self.codes[part], self.reward[part], self.probability[part], distribution)
         among = None if self.among is None else self.among[part]
-        return Log(*cut, self.classes, self.name, among, None if self.policy is None else self.policy[part])
+        names = None if self.names is None else self.names[part]
+        return Log(*cut, self.classes, self.name, among, names, None if self.policy is None else self.policy[part])
 
     def __repr__(self) -> str:
         return (
             f"Log({self.name!r}, rounds={self.n_rounds}, n_classes={self.n_classes}, n_features={self.n_features}, "
             f"mistakes={self.mistakes.sum():g})"
         )
+
+
+def encoded(rows: Sequence[Mapping[str, Any]], blame: Blame) -> Rows:
+    """Rows by name as numbers, each encoded by those before it; `blame` makes the error of a row."""
+    encoder, cells = Encoder(Features()), []
+    for at, x in enumerate(rows):
+        try:
+            cells.append(encoder.read_row(x))
+        except InputError as problem:
+            raise blame(at, str(problem)) from None
+    made = encoder.encode(cells, 0, len(cells), learn=True).rows
+    assert isinstance(made, Sparse)
+    return csr(made.values, made.indices, made.indptr, encoder.width)
+
+
+def _are_names(X: Any) -> bool:
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(x, Mapping) for x in X)
 
 
 def tidied(X: Any, name: str) -> Rows:

@@ -22,20 +22,22 @@ def check_teachable(learner: Learner, log: Log) -> None:
             f"only; algorithms that learn from any: {able('rewards')}; and a learner that does not learn can be judged "
             "on any"
         )
-    learner.check(log.X)
+    learner.check(log.rows_for(learner))
 
 
 def learn_round(learner: Learner, log: Log, t: int, probability: float) -> None:
     """Learn from one logged round, whose label counts as drawn with this probability."""
     answer = {"reward": log.reward[t]} if load(learner.algorithm).CARD.rewards else {"correct": bool(log.reward[t])}
     label, among = log.classes[log.codes[t]], log.available(t)
-    learner.learn_logged(log.row(t), label, probability, among=among, **answer)
+    learner.learn_logged(log.row_for(learner, t), label, probability, among=among, **answer)
 
 
 def would_play(learner: Learner, log: Log, t: int) -> Vector:
     """What the learner would draw a round's label from, as it is now."""
     among = None if log.among is None else log.among[t : t + 1]
-    chances: Vector = learner.distribution(log.row(t).reshape(1, -1), among=among)[0]
+    row = log.row_for(learner, t)
+    rows = [row] if learner.features is not None else row.reshape(1, -1)
+    chances: Vector = learner.distribution(rows, among=among)[0]
     return chances
 
 
