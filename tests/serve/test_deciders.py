@@ -1,5 +1,6 @@
 """Deciders beside a leader, on a real PostgreSQL: stale models, exact probabilities, every event once."""
 
+import asyncio
 import signal
 import time
 import uuid
@@ -119,6 +120,22 @@ def test_who_does_what(leader: Served, decider: Served) -> None:
     leader.tick()
     decider.tick()
     assert "width" in decider.decide("e1", model="wide").json()["detail"]
+
+
+def test_answers_at_once_take_each_decision_in_once(leader: Served, decider: Served) -> None:
+    for t in range(10):
+        decider.decide(f"e{t}")
+
+    async def answer(t: int) -> int:
+        path = f"/v1/models/triage/decisions/e{t}/outcome"
+        return (await leader.client.put(path, json={"correct": t % 2 == 0})).status_code
+
+    async def all_at_once() -> list[int]:
+        return await asyncio.gather(*map(answer, range(10)))
+
+    assert leader.run(all_at_once()) == [200] * 10 and leader.failure is None
+    assert leader.model().tally.decisions == 10
+    assert replay(leader.service.store).decisions == 10
 
 
 def test_decisions_go_on_while_nobody_leads(leader: Served, decider: Served) -> None:
