@@ -26,8 +26,8 @@ WORLDS: dict[str, dict[str, Any]] = {
     "drift": {"world": "drifting"},
 }
 RIVALS = (
-    "advised-gaptron frugal-gaptron squarecb squarecb:oracle=logistic,c=4096 banditron:gamma=0.1 "
-    "confidit:matrix=full,eta=0.1"
+    "advised-gaptron frugal-gaptron squarecb squarecb:oracle=logistic,c=4096 epsilon-greedy "
+    "epsilon-greedy:epsilon=0.01 banditron:gamma=0.1 confidit:matrix=full,eta=0.1"
 )
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import gaptron
 from gaptron.algorithms import NAMES, able, load
-from gaptron.errors import DecisionError, InputError, NoBoundError
+from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from gaptron.experiments.late import play_late
 from gaptron.streams import open_stream, prepare
 from gaptron.types import Feedback
@@ -257,6 +257,20 @@ def test_a_file_remembers_that_labels_were_left_out_and_answers_worth_a_fraction
 
 
 # --- late --------------------------------------------------------------------------------------------------------
+
+
+def test_advised_keeps_its_certificate_for_as_many_missing_answers_as_was_asked_for():
+    learner = make("advised-gaptron", delay=3)
+    waiting = [learner.decide(x) for x in X[:3]]
+    for decision, x in zip(list(waiting), X[3:]):
+        learner.learn(waiting.pop(0), correct=decision.label == "mail")
+        waiting.append(learner.decide(x))
+    assert learner.certificate.in_expectation and learner.certificate.cost(1.0) > 0
+    waiting += [learner.decide(x) for x in X[10:13]]
+    with pytest.raises(NoBoundError, match="the theorem allows 3"):
+        _ = learner.certificate
+    with pytest.raises(SettingError, match="delay=2 has no meaning with full feedback"):
+        make("advised-gaptron", feedback="full", delay=2)
 
 
 @pytest.mark.parametrize("algorithm, feedback", [("squarecb", "bandit"), ("softmax", "full")])

@@ -107,10 +107,16 @@ def test_a_learner_that_remembers_its_decisions_before_the_first_of_them(again):
     assert portrait(other) == portrait(make(delay=2)) and other.pending == {}
 
 
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "smooth-hinge"])
-@pytest.mark.parametrize("feedback", ["full", "bandit"])
-def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out(again, loss, feedback):
-    learner = started(delay=2, loss=loss, feedback=feedback)
+REMEMBERS = {
+    **{f"frugal {loss} {feedback}": {"loss": loss, "feedback": feedback}
+       for loss in ("logistic", "hinge", "smooth-hinge") for feedback in ("full", "bandit")},
+    "advised": {"algorithm": "advised-gaptron", "feedback": "bandit", "budget": 0.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("who", REMEMBERS)
+def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out(again, who):
+    learner, feedback = started(delay=2, **REMEMBERS[who]), REMEMBERS[who]["feedback"]
     decisions = [learner.decide(X[40], among=[0, 2]), learner.decide(X[41])]
     other = again(learner)
     for who in (learner, other):
@@ -131,7 +137,21 @@ def test_nothing_a_learner_holds_is_left_out():
     assert set(vars(learner._conditions)) <= set(tree)
     assert {name.removeprefix("_") for name in set(vars(learner)) - elsewhere} <= set(tree)
     # The problem and the algorithm's name are the learner's part of the file; all else is made anew from the settings.
-    made_anew = {"algorithm", "file", "problem", "round", "scratch", "fresh", "_shown", "remembered", "seen_room"}
+    made_anew = {
+        "algorithm",
+        "file",
+        "problem",
+        "round",
+        "scratch",
+        "fresh",
+        "_shown",
+        "remembered",
+        "seen_room",
+        "_counted",
+        "_reward",
+        "_chance",
+        "mark",
+    }
     compiled = {"_decide_once", "_commit_once", "_learn_once"}
     in_file = {"rng": "generator", "seen": "observed"}
     held = set(vars(learner._core)) - made_anew - compiled - {"observes"}  # the last is the learner's part of the file
@@ -270,7 +290,6 @@ def test_a_round_is_called_as_compiled():
     learner.learn(learner.decide(X[40]), label=0)
     core, loop = learner._core, compiled_loop()
     assert core._decide_once is not loop.decide_once and core._learn_once is not loop.learn_once
-    assert core._commit_once is not loop.commit_once
     codes, chances = np.arange(5), np.linspace(0.1, 0.9, 5)
     assert _direct(loop.trail_of, codes, chances, 3)(codes, chances, 3) == loop.trail_of(codes, chances, 3)
 

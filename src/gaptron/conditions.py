@@ -20,7 +20,7 @@ class Conditions:
     grew: int | None = None  # the round after which labels were added
     taught: bool = False  # by decisions that were not its own
 
-    def check_own_draws(self, file: Algorithm, settings: Any, control: float) -> None:
+    def check_own_draws(self, file: Algorithm, settings: Any, control: float, single: bool) -> None:
         """Refuse a number where the run was not the one that the theorem is about."""
         if self.grew is not None:
             raise NoBoundError(f"labels were added after round {self.grew}, and the theorem is for labels known before")
@@ -28,6 +28,8 @@ class Conditions:
             raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
         if control:
             raise NoBoundError(f"control={control:g} of its decisions are not the theorem's own draws")
+        if single:
+            raise NoBoundError('weights are in single precision, and the theorem does not count the rounding: "double"')
         allowed = getattr(settings, "delay", 0)
         if self.late > allowed and not (isinstance(file, HasLateProof) and file.late_proof(settings)):
             raise NoBoundError(f"answers came up to {self.late} decisions late, and the theorem allows {allowed}")

@@ -5,7 +5,6 @@ What comes in here was checked: rows are rows, labels are codes.
 
 import functools
 import importlib
-import os
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gaptron import growth, snapshot
+from gaptron import growth, memory, snapshot
 from gaptron.algorithm import HasCheck, HasMemory
 from gaptron.algorithms import load
 from gaptron.blocks import MOST, blocks
@@ -35,13 +34,14 @@ from gaptron.types import (
     Rows,
     RowsToCome,
     Sparse,
+    SparseRow,
     Vector,
     named,
     new_round,
 )
-from gaptron.validation import block, n_rows
+from gaptron.validation import block, n_rows, sealed
 
-_field: Any = np.ndarray.__getitem__  # of a record array, without its own slow way
+DECIDED, LEARNED = 0, 1  # places in `count`
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
 
@@ -56,6 +56,7 @@ class Core:
         seed: int | None,
         observe: bool,
         control: float = 0.0,
+        single: bool = False,
     ) -> None:
         self.algorithm = algorithm
         self.file = load(algorithm)
@@ -71,7 +72,12 @@ class Core:
         self.seen_room: Vector = np.zeros(0)
         self.fresh = 0  # the decision that `round` and `scratch` still describe as it was made; 0: none
         self.count = named(decided=0, learned=0, trail=0)  # written by the compiled loop
+        self._counted: Integers = plain(self.count).view(np.int64)  # the same numbers
+        self._reward: Any = None  # and those of `round.answer`
+        self._chance: Any = None
+        self.mark: Any = None  # and of `round.mark`
         self.rng = generator(seed)
+        self.single = single  # are the tables that the card names in single precision?
         self.control = control  # the share of decisions that is drawn uniformly
         self.remembered: tuple[str, ...] = ()  # the fields of its scratch that a decision keeps with its scores
         self._shown: Any = int(problem.feedback) if problem.graph is None else problem.graph
@@ -88,19 +94,19 @@ class Core:
     @property
     def decided(self) -> int:
         """How many decisions were made."""
-        return int(_field(self.count, "decided")[0])
+        return self._counted.item(DECIDED)
 
     @property
     def learned(self) -> int:
         """How many rounds were learned from."""
-        return int(_field(self.count, "learned")[0])
+        return self._counted.item(LEARNED)
 
     @property
     def weights(self) -> Matrix:
         """W, K × d."""
         if self.state is None:
             return np.zeros((self.problem.n_classes, self.problem.n_features))
-        return np.array(self.file.weights(self.state, self.sparse))
+        return np.array(self.file.weights(self.state, self.sparse), dtype=np.float64)
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -115,8 +121,7 @@ class Core:
             if longest is not None:
                 problem = problem._replace(norm=longest)
             settings = self.file.recommend(problem, **self.given)
-        check_memory(problem)
-        state = self.file.init(settings, problem, sparse)
+        state = self._new_state(settings, problem, sparse)
         self._make_room(settings, problem, sparse)
         self._make_seen(problem, sparse)
         # The state last: whoever is interrupted before it begins anew.
@@ -129,12 +134,23 @@ class Core:
         state = self.state
         if state is not None:
             growth.check_can_grow(self.algorithm, self.file, labels=labels)
-            check_memory(problem)
-            state = self.file.init(settings, problem, self.sparse)
+            state = self._new_state(settings, problem, self.sparse)
             growth.grow(self.file, settings, self.state, state, places, room, labels=labels, sparse=self.sparse)
             self._make_room(settings, problem, self.sparse)
             self._enlarge_seen(problem, places, room, labels=labels)
         self.problem, self.state, self.settings = problem, state, settings if settled else None
+
+    def _new_state(self, settings: Any, problem: Problem, sparse: bool) -> Any:
+        """Nothing learned yet, in the precision that was asked for; refused if it cannot fit."""
+        tables = self.file.CARD.single if self.single else ()
+        weights = problem.n_classes * problem.n_features
+        seen = 16 * weights if self.observes else 0  # two sums in double precision
+        way_out = ', or give precision="single"' if self.file.CARD.single and not self.single else ""
+        way_out += ", or observe=False" if seen else ""
+        memory.check_fits(problem, (4 if tables else 8) * weights + seen, way_out)  # at the least
+        state = self.file.init(settings, problem, sparse)
+        memory.check_fits(problem, memory.size(state, tables) + seen, way_out)
+        return memory.in_single(state, tables) if tables else state
 
     def _make_seen(self, problem: Problem, sparse: bool) -> None:
         """Room for what the answers prove, where that is kept."""
@@ -156,6 +172,8 @@ class Core:
 
     def _make_room(self, settings: Any, problem: Problem, sparse: bool) -> None:
         self.round = self._new_round(problem.n_classes)
+        answer, self.mark = plain(self.round.answer), plain(self.round.mark)
+        self._reward, self._chance = answer["reward"], answer["chance"]
         self.scratch = self.file.scratch(settings, problem, sparse)
         self.remembered = self.file.remembers(settings) if isinstance(self.file, HasMemory) else ()
         self.fresh = 0
@@ -169,18 +187,21 @@ class Core:
         """Draw a label, and count the decision. Returns the label, and the number it was drawn with."""
         self.fresh = 0
         u = self.rng.random()
-        code = self._look_at(x, u, opinion, among)
+        code = self._look_at(x, u, opinion, among, take=not self.control)
         if self.control:
             p = self.round.p
             p[:] = with_control(p, self.control, self.round.among)
             code = int(compiled_draw()(p, int(p.argmax()), u))
-        self.commit(code)
+            self.commit(code)
         self.fresh = self.decided
         return code, u
 
     def commit(self, code: int) -> None:
         """The decision in `round` and `scratch` is taken, for this label, and counted."""
         self.round.answer[0].label = code
+        if self._commit_once is None:
+            taken = self.settings, self.state, self.round, self.scratch, self.count
+            self._commit_once = _direct(compiled_loop().commit_once, *taken)
         self._commit_once(self.settings, self.state, self.round, self.scratch, self.count)
 
     def look_again(
@@ -213,7 +234,7 @@ class Core:
         `chance` is the probability that the draw gave the label shown or, where none is, the label played.
         """
         self.fresh = 0
-        self.round.answer[0].reward, self.round.answer[0].chance = reward, chance
+        self._reward[0], self._chance[0] = reward, chance
         if self._learn_once is None:
             self._compile(x)
         given = code, truth, self.count, answered, self.seen, self.seen_room
@@ -231,24 +252,25 @@ class Core:
         for name, part in zip(self.remembered, kept.parts):
             getattr(self.scratch, name)[...] = part
 
-    def _look_at(self, x: Row, u: float, opinion: Vector, among: Flags) -> int:
+    def _look_at(self, x: Row, u: float, opinion: Vector, among: Flags, *, take: bool = False) -> int:
         self.round.among[:] = among if len(among) else True
         if len(self.round.advice):
             self.round.advice[:] = opinion if len(opinion) else 0.0
         if self._decide_once is None:
             self._compile(x)
-        return int(self._decide_once(self.settings, self.state, x, self.round, self.scratch, u))
+        return int(self._decide_once(self.settings, self.state, x, self.round, self.scratch, u, self.count, take))
 
     def _compile(self, x: Row) -> None:
         """The loop's verbs as compiled for these tuples' types, to be called with no others.
 
         A verb itself looks at every field of every tuple to find its types, at each call; for one round that takes
-        longer than the round.
+        longer than the round. The row is given as `play` gives it, not for writing: so that what `play` has compiled
+        is not compiled again.
         """
+        x = SparseRow(*map(sealed, x)) if isinstance(x, SparseRow) else sealed(x)
         loop, answered = compiled_loop(), np.zeros(1, dtype=np.bool_)
         tuples, room = (self.settings, self.state), (self.round, self.scratch)
-        self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5)
-        self._commit_once = _direct(loop.commit_once, *tuples, *room, self.count)
+        self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5, self.count, True)
         given = 0, 0, self.count, answered, self.seen, self.seen_room
         self._learn_once = _direct(loop.learn_once, *tuples, x, *room, *given)
 
@@ -298,7 +320,7 @@ class Core:
             return Z, P
         state, problem = self.state, self.problem._replace(n_features=width)
         if state is None:
-            state = self.file.init(self.settings, problem, False)
+            state = self._new_state(self.settings, problem, False)
         loop, rd, work = compiled_loop(), self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
         step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
         if isinstance(rows, RowsToCome):
@@ -326,6 +348,7 @@ class Core:
             "norm": self.problem.norm,
             "given": dict(self.given),
             "control": self.control,
+            "single": self.single,
             "settings": snapshot.spread(self.settings),
             "sparse": self.sparse,
             "state": snapshot.spread(self.state),
@@ -344,14 +367,14 @@ class Core:
             self.settings = snapshot.same_settings(self.file.recommend(problem, **self.given), tree["settings"])
         if tree["state"] is not None:
             snapshot.check_room(problem.n_classes, problem.n_features, tree["state"])
-            check_memory(problem)
-            fresh = self.file.init(self.settings, problem, self.sparse)
+            fresh = self._new_state(self.settings, problem, self.sparse)
             self.state = snapshot.fill(fresh, tree["state"], "state")
             if isinstance(self.file, HasCheck):
                 self.file.check_state(self.settings, problem, self.state)
             self._make_room(self.settings, problem, self.sparse)
         self.rng.bit_generator.state = tree["generator"]
         self.count = snapshot.fill(self.count, tree["count"], "count")
+        self._counted = plain(self.count).view(np.int64)
         if self.learned > self.decided:
             raise ValueError("more rounds were learned from than decided")
         self._restore_seen(tree)
@@ -389,16 +412,11 @@ def with_control(p: Vector, share: float, among: NDArray[np.bool_]) -> Vector:
     return mixed
 
 
+def plain(record: Any) -> NDArray[Any]:
+    """A record array's numbers without its own way of reading them, which takes longer than half a round."""
+    return record.view(np.ndarray)  # type: ignore[no-any-return]
+
+
 def _direct(verb: Any, *arguments: Any) -> Any:
     """The verb as compiled for these types of arguments. Interpreted there is nothing to find."""
     return verb.compile(tuple(map(verb.typeof_pyval, arguments))) if hasattr(verb, "typeof_pyval") else verb
-
-
-def check_memory(problem: Problem) -> None:
-    """Refuse weights that cannot fit: asking for them would end the process, or the machine."""
-    size = 8 * problem.n_classes * problem.n_features
-    if hasattr(os, "sysconf") and size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-        raise InputError(
-            f"{problem.n_classes} classes × {problem.n_features} features are {size / 1e9:.0f} GB of weights, more "
-            "than this machine's memory: is a column number wrong? Otherwise hash the features into fewer columns"
-        )

@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 
 from gaptron import bounds, growth, model_file
 from gaptron.algorithm import HasAdvice, HasCertificate
-from gaptron.algorithms import load
+from gaptron.algorithms import able, load
 from gaptron.arguments import Arguments, has_fractions, is_stream
 from gaptron.bounds import Bound
 from gaptron.by_name import ByName
 from gaptron.conditions import Conditions
 from gaptron.core import Core, observer
-from gaptron.decision import Decision, Pending, as_tree, from_tree
+from gaptron.decision import EVERY, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.features import Account, Encoder, in_file
 from gaptron.features.declaration import as_features
 from gaptron.feedback import as_graph
 from gaptron.given_values import choice, flag, number, plain_dict, positive, whole
 from gaptron.in_use import InUse
+from gaptron.memory import PRECISIONS
 from gaptron.seeds import generator
 from gaptron.trace import Trace
 from gaptron.types import (
@@ -66,6 +67,8 @@ class Learner:
         observe: bandit feedback: keep beside it what its answers prove of every linear rule; see `observed`.
         control: a share of decisions drawn uniformly, such as 0.02, so that other learners can be judged by the log;
             every probability counts it. It ends `bound` and `certificate`.
+        precision: "single" keeps weights and what is kept for each of them in float32, half the memory; every sum stays
+            in double. It ends `bound` and `certificate`, whose proofs do not count the rounding.
         settings: the algorithm's own settings, in place of the theorem's.
     """
 
@@ -85,6 +88,7 @@ class Learner:
         seed: int | None = None,
         observe: bool = True,
         control: float = 0.0,
+        precision: str = "double",
         **settings: Any,
     ) -> None:
         file = load(algorithm)
@@ -120,7 +124,12 @@ class Learner:
             raise SettingError(f"control={control!r} must be a share of at least 0 and below 1, such as 0.02")
         if control and file.CARD.own_coin:
             raise SettingError(f"{algorithm} learns from how it drew its label: it has no room for control={control!r}")
-        self._core = Core(algorithm, problem, settings, seed, flag("observe", observe), float(control))
+        if precision not in PRECISIONS:
+            raise SettingError(f"precision={precision!r} must be {' or '.join(map(repr, PRECISIONS))}")
+        single = precision == "single"
+        if single and not file.CARD.single:
+            raise SettingError(f"{algorithm} has no precision='single'; algorithms that have: {able('single')}")
+        self._core = Core(algorithm, problem, settings, seed, flag("observe", observe), float(control), single)
         self._names = by_name
         self._given = Arguments(self._core, self._classes, by_name, norm is not None)
         self._open = Pending()
@@ -215,7 +224,7 @@ class Learner:
         with self._use.writing:
             row = self._begin(given)
             conditions.late = max(conditions.late, core.decided - core.learned)
-            conditions.left_out |= not allowed.all()
+            conditions.left_out |= allowed is not EVERY and not allowed.all()
             code, u = core.decide(row, opinion, allowed)
             p = core.round.p.copy()
             decision = Decision(
@@ -228,7 +237,7 @@ class Learner:
                 _u=u,
                 _advice=opinion,
                 _among=allowed,
-                _mark=core.round.mark.copy(),
+                _mark=core.mark.copy(),
                 _answered=np.zeros(1, dtype=np.bool_),
                 _owner=self,
                 _kept=core.kept(),
@@ -541,6 +550,7 @@ class Learner:
             horizon=tree["horizon"],
             observe=tree["observe"],
             control=core.get("control", 0.0),
+            precision="single" if core.get("single", False) else "double",
             **core["given"],
         )
         self._core.restore(core)
@@ -566,7 +576,7 @@ class Learner:
         core = self._core
         if core.state is None or not isinstance(core.file, HasCertificate):
             return None
-        self._conditions.check_own_draws(core.file, core.settings, core.control)
+        self._conditions.check_own_draws(core.file, core.settings, core.control, core.single)
         return core.file.certificate(core.settings, core.state)
 
     @property
@@ -610,7 +620,7 @@ class Learner:
         if self.decided != self.rounds:
             raise NoBoundError(f"{self.decided - self.rounds} decisions have not been answered")
         core, problem = self._core, self.problem
-        self._conditions.check_own_draws(core.file, core.settings, core.control)
+        self._conditions.check_own_draws(core.file, core.settings, core.control, core.single)
         self._conditions.check_loss_known(core.file, problem)
         rows, width = as_rows(X) if self._names is None else self._names.replayed(X, problem.n_features)[:2]
         if width != problem.n_features:

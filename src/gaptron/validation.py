@@ -121,7 +121,7 @@ def as_rows_of_one(x: CheckedRow) -> CheckedRows:
     """One sparse row as the only one of many."""
     assert isinstance(x.row, SparseRow)
     ends = np.array([0, len(x.row.indices)], dtype=np.int32)
-    parts = Sparse(_sealed(ends), _sealed(x.row.indices), _sealed(x.row.values))
+    parts = Sparse(sealed(ends), sealed(x.row.indices), sealed(x.row.values))
     return CheckedRows(parts, x.width, x.norm)
 
 
@@ -140,11 +140,11 @@ def as_rows(X: Any) -> tuple[Rows, int]:
 
 def _as_rows(table: Table) -> Rows:
     if sp.issparse(table):
-        return Sparse(_sealed(table.indptr), _sealed(table.indices), _sealed(table.data))
-    return _sealed(table)
+        return Sparse(sealed(table.indptr), sealed(table.indices), sealed(table.data))
+    return sealed(table)
 
 
-def _sealed(rows: NDArray[Any]) -> NDArray[Any]:
+def sealed(rows: NDArray[Any]) -> NDArray[Any]:
     """The same numbers, not for writing: one type to the compiler, whether they are the caller's or a mapped file."""
     view = rows.view(np.ndarray)
     view.flags.writeable = False
@@ -228,7 +228,11 @@ def norms(X: Table) -> Vector:
         unsure = np.flatnonzero(~((sizes > 1e-150) & (sizes < 1e150)))
         if unsure.size:
             part = X[unsure]
-            largest = _by_row(np.maximum, abs(part)) if sp.issparse(part) else abs(part).max(axis=1, initial=0.0)
+            largest = (
+                _by_row(np.maximum, abs(part.data), part.indptr)
+                if sp.issparse(part)
+                else abs(part).max(axis=1, initial=0.0)
+            )
             scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0).astype(np.float64)
             exact = np.minimum(scale * np.sqrt(_squares(divided(part, scale))), np.finfo(np.float64).max)
             sizes[unsure] = np.where(np.isfinite(largest), exact, largest)
@@ -252,7 +256,7 @@ def divided(X: Table, sizes: Vector) -> Table:
 def _squares(X: Table) -> Vector:
     """‖x‖² of every row, in memory that does not depend on how wide the rows are."""
     if sp.issparse(X):
-        return _by_row(np.add, csr(np.square(X.data, dtype=np.float64), X.indices, X.indptr, X.shape[1]))
+        return _by_row(np.add, np.square(X.data, dtype=np.float64), X.indptr)
     if X.dtype == np.float64:
         squares: Vector = np.vecdot(X, X)
         return squares
@@ -261,12 +265,12 @@ def _squares(X: Table) -> Vector:
     return np.concatenate([np.zeros(0), *(np.vecdot(piece, piece) for piece in pieces)])
 
 
-def _by_row(reduce: np.ufunc, X: CSR) -> Vector:
-    """The stored values of each row, reduced to one number; 0 for a row without any."""
-    result = np.zeros(X.shape[0])
-    filled = np.flatnonzero(np.diff(X.indptr))
+def _by_row(reduce: np.ufunc, values: NDArray[Any], ends: Integers) -> Vector:
+    """The stored values of each sparse row, reduced to one number; 0 for a row without any."""
+    result = np.zeros(len(ends) - 1)
+    filled = np.flatnonzero(ends[1:] > ends[:-1])
     if filled.size:
-        result[filled] = reduce.reduceat(X.data, X.indptr[filled])
+        result[filled] = reduce.reduceat(values, ends[filled])
     return result
 
 
@@ -307,7 +311,7 @@ def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
         rows, start, stop = rows.block(start, stop), 0, stop - start
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
-        return part if sparse else _sealed(to_dense(part, width))
+        return part if sparse else sealed(to_dense(part, width))
     return _as_rows(_sparse_table(sp.csr_array(rows[start:stop]))) if sparse else rows[start:stop]
 
 

@@ -67,7 +67,7 @@ class Player:
         """Fill the round; returns the label that u draws."""
         self.rd.advice[:] = 0.0 if advice is None else advice
         self.rd.among[:] = True if among is None else among
-        return int(play.decide_once(self.settings, self.state, self.row(x), self.rd, self.work, u))
+        return int(play.decide_once(self.settings, self.state, self.row(x), self.rd, self.work, u, COUNT, False))
 
     def commit(self, label=None):
         """Take the decision, as if it had drawn `label`."""

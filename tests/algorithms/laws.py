@@ -517,7 +517,7 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         truth, code = int(s.y[60 + i]), decisions[i]._code
         case.answer(learner, decisions[i], truth)
         shown = truth if case.shows(learner, code, truth) else UNKNOWN
-        kernel.decide_once(learner.settings, state, decisions[i]._x, rd, work, decisions[i]._u)
+        kernel.decide_once(learner.settings, state, decisions[i]._x, rd, work, decisions[i]._u, count, False)
         if case.partial:
             rd.p[code] = chances[i][code]
         rd.mark[0] = decisions[i]._mark[0]

@@ -12,7 +12,7 @@ from gaptron.algorithms import gaptron as paper
 from gaptron.feedback import as_graph, dominating_set, label_efficient
 from gaptron.kernels.play import decide_once
 from gaptron.seeds import generator
-from gaptron.types import Comparator, Feedback, Loss, Problem, Round, new_round
+from gaptron.types import Comparator, Feedback, Loss, Problem, Round, named, new_round
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
 from tests.one_round import learn_once
@@ -142,7 +142,7 @@ def test_the_estimate_is_unbiased(graph, loss):
     state.W[:] = rng.normal(size=(4, 3))
     before, mean = state.W.copy(), np.zeros((4, 3))
     rd, work = sheet(4), file.scratch(settings, problem, False)
-    decide_once(settings, state, x, rd, work, 0.5)
+    decide_once(settings, state, x, rd, work, 0.5, named(decided=0, learned=0, trail=0), False)
     for k in range(4):
         state.W[:] = before
         learn_once(settings, state, x, rd, work, k, y if graph[k, y] else -1)

@@ -120,7 +120,7 @@ def test_the_label_drawn_follows_the_distribution_of_the_round():
     core, count = learner._core, np.zeros(3)
     rd = core.round
     for u in (np.arange(4000) + 0.5) / 4000:
-        count[play.decide_once(core.settings, core.state, X[0], rd, core.scratch, u)] += 1
+        count[play.decide_once(core.settings, core.state, X[0], rd, core.scratch, u, core.count, False)] += 1
     np.testing.assert_allclose(count / 4000, rd.p, atol=2e-3)
 
 

@@ -5,12 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import gaptron
-from gaptron.kernels.jit import cache_folder, fingerprint
+from gaptron.kernels.cache import DAY, UNUSED, cache_folder, fingerprint, use
 from gaptron.kernels.play import algorithm
 from tests.conftest import needs_compiler
 
@@ -19,13 +20,17 @@ import json
 import numpy as np
 import gaptron
 from gaptron.kernels import play
+from gaptron.kernels.jit import when_compiling
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(80, 3)), rng.integers(0, 3, 80)
 learner = gaptron.Learner("banditron", n_classes=3, feedback="bandit", gamma=0.5, seed=0)
-trace = learner.play(X, y)
+said = []
+with when_compiling(lambda: said.append("compiling")):
+    trace = learner.play(X, y)
 stats = play.play.stats
 print(json.dumps({
     "where": gaptron.__file__,
+    "said": said,
     "labels": trace.codes.tolist(),
     "top": trace.top.tolist(),
     "hits": sum(stats.cache_hits.values()),
@@ -53,6 +58,7 @@ def test_a_second_process_hits_the_cache_and_an_edited_verb_never_does(tmp_path)
     assert first["hits"] == 0 and first["misses"] > 0
     assert second["hits"] > 0 and second["misses"] == 0
     assert first["labels"] == second["labels"] != first["top"]
+    assert first["said"] == ["compiling"] and second["said"] == []  # once, and only while it happens
 
     verb = package / "kernels" / "simplex.py"
     text = verb.read_text()
@@ -70,7 +76,7 @@ def test_the_fingerprint_sees_every_compiled_source(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("one")
     before = fingerprint(tmp_path)
-    assert cache_folder(tmp_path).name.endswith(before)
+    assert cache_folder(tmp_path, "1.0").name.endswith(before)
     for name in ("types.py", "kernels/rows.py", "algorithms/a.py", "abstention/b.py"):
         (tmp_path / name).write_text("two")
         assert fingerprint(tmp_path) != before
@@ -80,6 +86,30 @@ def test_the_fingerprint_sees_every_compiled_source(tmp_path):
     assert fingerprint(tmp_path) == before
     (tmp_path / "kernels/rows.py").rename(tmp_path / "kernels/lines.py")
     assert fingerprint(tmp_path) != before
+
+
+def test_code_that_nobody_used_for_a_month_is_thrown_away(tmp_path):
+    now = time.time()
+    ages = {"numba-1-old": UNUSED + DAY, "numba-1-young": UNUSED - DAY, "numba-1-own": 2 * DAY, "kept": 2 * UNUSED}
+    for name, age in ages.items():
+        (tmp_path / name / "part").mkdir(parents=True)
+        for file in ("f.nbi", "f.1.nbc", "notes.txt"):
+            (tmp_path / name / "part" / file).write_text("")
+        os.utime(tmp_path / name, (now - age, now - age))
+
+    def left(name):
+        return sorted(path.name for path in (tmp_path / name / "part").iterdir())
+
+    use(tmp_path / "numba-1-own")
+    everything = ["f.1.nbc", "f.nbi", "notes.txt"]
+    assert left("numba-1-old") == ["notes.txt"]  # the folders stay: a process that still runs from them may write
+    assert left("numba-1-young") == left("numba-1-own") == left("kept") == everything
+    assert now - (tmp_path / "numba-1-own").stat().st_mtime < DAY  # it counts as used from now on
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    use(tmp_path / "file" / "numba-1-own")
 
 
 def test_two_algorithms_may_not_share_a_settings_name():

@@ -26,7 +26,8 @@ close = np.testing.assert_allclose
 def hear(seen, X, played, among, rewards, rd, r):
     for t in range(played.shape[0]):
         rd.answer[0].reward = rewards[t]
-        rd.among[:] = among[t]
+        for k in range(among.shape[1]):
+            rd.among[k] = among[t, k]
         watch(seen, row(X, t), rd, played[t], r)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaptron.kernels.exponential import exponentials
 from gaptron.kernels.jit import jit
 from gaptron.types import Vector, named
 
@@ -45,10 +46,9 @@ def weigh(G: Vector, eta: float, w: Vector) -> float:
     """Fill w with exp(-ηG), and return its sum. At η = ∞ the leaders share alike."""
     total = 0.0
     for i in range(G.shape[0]):
-        if eta == math.inf:
-            w[i] = 1.0 if G[i] == 0.0 else 0.0
-        else:
-            w[i] = math.exp(-eta * G[i])
+        w[i] = (0.0 if G[i] == 0.0 else -math.inf) if eta == math.inf else -eta * G[i]
+    exponentials(w, 0.0, w)
+    for i in range(G.shape[0]):
         total += w[i]
     return total
 

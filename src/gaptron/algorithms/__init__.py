@@ -13,6 +13,7 @@ NAMES = {
     "arow": "arow",
     "banditron": "banditron",
     "confidit": "confidit",
+    "epsilon-greedy": "epsilon_greedy",
     "exp4": "exp4",
     "frugal-gaptron": "frugal",
     "gappletron": "gappletron",

@@ -184,7 +184,7 @@ def with_bonus(v: float, z0: float) -> float:
 
 def decide(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, u: float) -> int:
     """Lines 1-2. The scores are ∓z₀/2, whose signs are those of ∓z/2."""
-    row, image = work.row.ravel(), work.image
+    row, image = work.row.reshape(-1), work.image
     clear(row)
     add_one(work.row, x, 0, 1.0)
     times(state.P, row, image)
@@ -206,7 +206,7 @@ def learn(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, la
     g = -sigmoid(-z) if truth == 1 else sigmoid(z)
     h = sigmoid(z) * sigmoid(-z) / (1.0 + s.reach)
     before = score_one(state.theta, x, 0)
-    row, theta = work.row.ravel(), state.theta.ravel()
+    row, theta = work.row.reshape(-1), state.theta.reshape(-1)
     clear(row)
     add_one(work.row, x, 0, 1.0)
     grow(state.P, row, h, work.image)

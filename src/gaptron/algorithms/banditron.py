@@ -50,6 +50,7 @@ CARD = Card(
     regret_bandit="O((D²K)^⅓ T^⅔)",
     among=True,
     rewards=True,
+    single=("W",),
     grid={"gamma": tuple(2.0**-i for i in (10, 8, 6, 5, 4, 3, 2, 1))},  # Kakade et al., Figure 2,
     traits=frozenset({"floor"}),
 )

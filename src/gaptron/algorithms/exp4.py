@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import NoBoundError, SettingError
+from gaptron.kernels.exponential import exponentials
 from gaptron.kernels.history import refuse_beyond
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores
@@ -207,7 +208,9 @@ def learn(s: Exp4, state: Exp4State, x: Row, rd: Round, work: Exp4Scratch, label
     eta = s.eta if s.eta > 0.0 else math.sqrt(math.log(N) / ((state.clock[0].answers + 1.0) * K))
     total = 0.0
     for j in range(N):
-        state.q[j] = math.exp(-eta * state.L[j])
+        state.q[j] = -eta * state.L[j]
+    exponentials(state.q, 0.0, state.q)
+    for j in range(N):
         total += state.q[j]
     for j in range(N):
         state.q[j] /= total

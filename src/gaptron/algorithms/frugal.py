@@ -89,6 +89,7 @@ CARD = Card(
     among=True,
     rewards=True,
     growth=Growth(centred=("W",)),
+    single=("W",),
 )
 TINY = 1e-280  # while all ‖x‖² are below this, no step is taken
 NOTES = ("level", "step", "explored", "solved")  # λ, ε = ηX², 1 - q(y*), whether λ had to rise

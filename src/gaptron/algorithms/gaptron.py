@@ -64,6 +64,7 @@ CARD = Card(
     regret_bandit="O(K D √T)",
     among=True,
     rewards=True,
+    single=("W",),
     traits=frozenset({"floor"}),
     variants={
         "ball": Variant({"ball": 0.05}, (Feedback.FULL,)),

@@ -105,8 +105,8 @@ def throw_points(points: Matrix, dice: Dice) -> None:
     for i in range(0, points.shape[0], 2):
         for k in range(points.shape[1]):
             points[i, k] = normal(dice)
-        if i + 1 < points.shape[0]:
-            points[i + 1] = -points[i]
+            if i + 1 < points.shape[0]:
+                points[i + 1, k] = -points[i, k]
 
 
 class LaplaceScratch(NamedTuple):
@@ -266,7 +266,7 @@ def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScrat
     told(q, truth, r)
     clear(g)
     add(G, x, r)
-    w = state.W.ravel()
+    w = state.W.reshape(-1)
     for i in range(g.shape[0]):
         w[i] -= dot(state.A[i], g)
 

@@ -232,7 +232,7 @@ def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScrat
         total.square = max(total.square + follow(state.W, state.A, x, r, weight, pull), 0.0)
         total.updates += 1
         if total.updates >= REFRESH:
-            total.square, total.updates = dot(state.W.ravel(), state.W.ravel()), 0
+            total.square, total.updates = dot(state.W.reshape(-1), state.W.reshape(-1)), 0
         total.scale = s.ball / math.sqrt(total.square) if total.square > s.ball * s.ball else 1.0
         return
     g, v = work.g, work.v
@@ -242,7 +242,7 @@ def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScrat
     grow(state.A, g, weight, v)
     for i in range(g.shape[0]):
         state.aim[i] -= v[i] * (weight * raw + pull)
-    into_ball(state.A, state.aim, s.ball, state.W.ravel(), work.solving)
+    into_ball(state.A, state.aim, s.ball, state.W.reshape(-1), work.solving)
 
 
 algorithm(Newtron, decide, learn)

@@ -222,7 +222,7 @@ def learn(s: Ons, state: OnsState, x: Row, rd: Round, work: OnsScratch, label: i
             work.squares[k] = r[k] * r[k]
         descend(state.W, state.A, x, r, work.squares, 1.0 / s.beta)
         return
-    g, v, w = work.g, work.v, state.W.ravel()
+    g, v, w = work.g, work.v, state.W.reshape(-1)
     clear(g)
     add(g.reshape(state.W.shape), x, r)
     grow(state.A, g, 1.0, v)

@@ -52,6 +52,7 @@ CARD = Card(
     regret_full="O(‖U‖² + ‖U‖√L_T)",
     regret_bandit="",
     among=True,
+    single=("W",),
     words={"update": UPDATES},
     variants={"uniform": Variant({"update": "uniform"}), "proportional": Variant({"update": "proportional"})},
 )

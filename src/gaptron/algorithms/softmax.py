@@ -61,6 +61,7 @@ CARD = Card(
     regret_full="O(D √L_T + D²) adaptive, O(D √T) decaying",
     regret_bandit="",
     among=True,
+    single=("W", "N"),
     words={"step": STEPS, "play": PLAYS},
     grid={"eta": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)},
     variants={

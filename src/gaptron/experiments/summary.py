@@ -141,6 +141,12 @@ class Field:
         pairs = [error(a[seed]) - error(b[seed]) for seed in sorted(a.keys() & b.keys())]
         return interval(pairs) if pairs else None
 
+    def share_of_best(self, variant: Variant, arena: Arena) -> Interval | None:
+        """What was earned, as a share of what the best labels would have earned; None where that is not known."""
+        runs = self.runs[variant, arena].values()
+        known = [r.reward / r.best_reward for r in runs if r.reward is not None and r.best_reward]
+        return interval(known) if known else None
+
     def slope(self, variant: Variant, arena: Arena) -> Slope | None:
         """How mistakes grow with rounds: fitted seed by seed; None where too few mistakes are there to fit."""
         slopes = []

@@ -11,13 +11,13 @@ K counts the labels that are available, those whose score is not -∞; the other
 
 import math
 
-from gaptron.kernels.jit import lean
+from gaptron.kernels.jit import jit
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.simplex import softmax
 from gaptron.types import Vector
 
 
-@lean
+@jit
 def logistic(
     z: Vector, p: Vector, top: int, h: float, bandit: bool, risk: float, delay: int, b: Vector, c: Vector
 ) -> None:

@@ -136,7 +136,7 @@ def _recall_sparse(h: Any, x: Any, i: int) -> Any:
     return SparseRow(h.indices[a:b], h.values[a:b])
 
 
-recall = by_rows(_recall_dense, _recall_sparse)
+recall = by_rows(_recall_dense, _recall_sparse, view=True)
 recall.__doc__ = "The row on line i; x, any row, only says of which kind."
 
 

@@ -7,13 +7,13 @@
 The gradient in the weights is r ⊗ x. Natural logarithms.
 """
 
-from gaptron.kernels.jit import lean
+from gaptron.kernels.jit import jit
 from gaptron.types import Vector
 
 LEAST = 1e-3  # the least 1 - p_a that is divided by
 
 
-@lean
+@jit
 def told(p: Vector, y: int, r: Vector) -> None:
     """r = p - e_y. r may be p itself."""
     for k in range(p.shape[0]):
@@ -21,13 +21,13 @@ def told(p: Vector, y: int, r: Vector) -> None:
     r[y] -= 1.0
 
 
-@lean
+@jit
 def pull_of(p: float, reward: float) -> float:
     """How strongly an answer pulls at the label it is about, of probability p; 1 - p counts as at least 1/1000."""
     return -reward + (1.0 - reward) * (p / max(1.0 - p, LEAST))
 
 
-@lean
+@jit
 def rewarded(p: Vector, label: int, reward: float, r: Vector) -> None:
     """What it teaches that `label` was worth `reward`; at 1 to the bit `told`. r may be p itself."""
     weight = pull_of(p[label], reward)

@@ -10,7 +10,7 @@ costs O(nnz); `pull` gives the number v.
 
 import math
 
-from gaptron.kernels.jit import lean
+from gaptron.kernels.jit import jit
 from gaptron.kernels.simplex import best, logsumexp, rival, softmax
 from gaptron.types import Loss, Vector
 
@@ -18,19 +18,19 @@ LN2 = math.log(2.0)
 LOGISTIC, HINGE, SMOOTH_HINGE = int(Loss.LOGISTIC), int(Loss.HINGE), int(Loss.SMOOTH_HINGE)
 
 
-@lean
+@jit
 def margin(z: Vector, y: int) -> float:
     """m(y) = z_y - max over the others."""
     return float(z[y] - z[rival(z, y)])
 
 
-@lean
+@jit
 def confident(z: Vector, top: int, beta: float) -> bool:
     """m* > β: the one test that mask, gap map and update of the truncated hinge share."""
     return margin(z, top) > beta
 
 
-@lean
+@jit
 def value(loss: int, beta: float, z: Vector, y: int) -> float:
     """ℓ at label y."""
     if loss == LOGISTIC:
@@ -46,7 +46,7 @@ def value(loss: int, beta: float, z: Vector, y: int) -> float:
     return max(1.0 - m, 0.0) ** 2
 
 
-@lean
+@jit
 def pull(loss: int, beta: float, z: Vector, y: int) -> float:
     """v of the hinges' gradient v·(e_k̃ - e_y), k̃ the rival of y."""
     m = margin(z, y)
@@ -60,7 +60,7 @@ def pull(loss: int, beta: float, z: Vector, y: int) -> float:
     return 2.0 * max(1.0 - m, 0.0)
 
 
-@lean
+@jit
 def gap_map(loss: int, beta: float, z: Vector, p: Vector, top: int) -> float:
     """a of the paper: how much of the uniform distribution Gaptron mixes in. Writes p̃ into p for the logistic loss."""
     if loss == LOGISTIC:

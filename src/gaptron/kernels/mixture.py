@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from gaptron.errors import SettingError
 from gaptron.kernels.dice import Dice, new_dice, normal, shake, throw, uniform
+from gaptron.kernels.exponential import exponentials
 from gaptron.kernels.history import check_history, crowded, forget, keep, new_history, recall, refuse_beyond, slot
 from gaptron.kernels.jit import by_rows, jit
 from gaptron.kernels.rows import add, scores, sqnorm, zeros
@@ -336,7 +337,9 @@ def weigh(state: Any, work: MixtureScratch, x: Any, y: int, v: float) -> None:
     total = 0.0
     for c in range(state.E.shape[0]):
         state.E[c] -= least
-        state.a[c] = math.exp(-state.E[c])
+        state.a[c] = -state.E[c]
+    exponentials(state.a, 0.0, state.a)
+    for c in range(state.E.shape[0]):
         total += state.a[c]
     for c in range(state.E.shape[0]):
         state.a[c] /= total

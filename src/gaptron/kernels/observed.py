@@ -18,7 +18,8 @@ step never does, whatever the order of the answers: ε ← min{ε, D²/(2(M - Ψ
 import math
 from typing import Any, NamedTuple
 
-from gaptron.kernels.jit import by_type, class_name, jit, lean
+from gaptron.kernels.exponential import exponentials
+from gaptron.kernels.jit import by_type, class_name, jit
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.rows import add, add_one, row, score_one, scores, sqnorm, zeros
 from gaptron.types import Flags, Integers, Matrix, Observed, Proof, Round, Vector, named
@@ -32,7 +33,7 @@ def new_run() -> Any:
     return named(square=0.0, mistakes=0, level=0.0, step=FIRST_STEP)
 
 
-@lean
+@jit
 def lower_step(run: Any) -> None:
     """ε ← min{ε, D²/(2(M - Ψ))}."""
     n = run[0]
@@ -41,7 +42,7 @@ def lower_step(run: Any) -> None:
         n.step = min(n.step, RADIUS**2 / (2.0 * excess))
 
 
-@lean
+@jit
 def watch_miss(run: Any, square: float) -> None:
     """A label that was wrong, on a row with ‖x‖² = square."""
     run[0].square = max(run[0].square, square)
@@ -49,7 +50,7 @@ def watch_miss(run: Any, square: float) -> None:
     lower_step(run)
 
 
-@lean
+@jit
 def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Flags, r: Vector) -> None:
     """The label y was right, and the labels of `among` could be played. r is work."""
     n = run[0]
@@ -61,10 +62,11 @@ def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Fla
         r[k] *= -eta
         if among[k] and (top < 0 or r[k] > shift):
             shift, top = r[k], k
-    own, others = math.exp(r[y] - shift), 0.0  # times e^shift: e^z of y, and of all others together
     below = shift - r[y]
+    exponentials(r, shift, r)
+    own, others = r[y], 0.0  # times e^shift: e^z of y, and of all others together
     for k in range(r.shape[0]):
-        r[k] = math.exp(r[k] - shift) if among[k] and k != y else 0.0
+        r[k] = r[k] if among[k] and k != y else 0.0
         others += r[k]
     total = own + others
     # -ln p_y; with y on top as the logarithm of 1 + a small number, which rounding cannot make negative.
@@ -80,7 +82,7 @@ def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Fla
     lower_step(run)
 
 
-@lean
+@jit
 def watch_answer(run: Any, Theta: Matrix, x: Any, square: float, label: int, hit: bool) -> None:
     """The label played was right or wrong: one of its K questions is answered."""
     n = run[0]
@@ -187,7 +189,7 @@ watch.__doc__ = "The answer in the round to the label played; r is work, K numbe
 ALONE_WRONG, ALONE_RIGHT, BOTH_WRONG = 0, 1, 2  # columns of the counts against given rules
 
 
-@lean
+@jit
 def tally(counts: Any, j: int, other: int, label: int, hit: bool) -> None:
     """Count a round against rule j, which would have played `other`.
 

@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from gaptron.kernels.adagrad import descend
-from gaptron.kernels.jit import by_rows, lean
+from gaptron.kernels.jit import by_rows, jit
 from gaptron.kernels.likelihood import rewarded
 from gaptron.kernels.rows import add, add_one
 from gaptron.kernels.simplex import softmax
@@ -30,7 +30,13 @@ CONSTANT, ADAGRAD = 0, 1
 FLOOR = 1e-8  # AdaGrad's, under the root
 
 
-@lean
+def step_for(oracle: str, steps: str, norm: float) -> float:
+    """A step that does well on rows of norm 1; for rows up to X it is divided by X² (AdaGrad: by X)."""
+    X = norm or 1.0  # nothing but zero rows: no step is ever taken
+    return (0.5 if oracle == "squared" else 1.0) / (X if steps == "adagrad" else X * X)
+
+
+@jit
 def sigmoid(z: float) -> float:
     """1/(1 + exp(-z)), without overflow."""
     if z >= 0.0:
@@ -39,7 +45,7 @@ def sigmoid(z: float) -> float:
     return e / (1.0 + e)
 
 
-@lean
+@jit
 def predict(oracle: int, z: Vector, top: int, f: Vector) -> None:
     """Scores to probabilities f; top is the label of the largest score, and of the largest f."""
     if oracle == SOFTMAX:

@@ -3,7 +3,8 @@
 `decide` writes nothing but the round and the scratch, so that looking changes nothing; `commit` then writes what the
 decision alone fixes (most algorithms: nothing), and `learn` what its answer teaches. They are verbs whose bodies are
 chosen by the class name of the settings tuple, because that is what the compiler tells such tuples apart by. Each
-algorithm registers its own with `algorithm`.
+algorithm registers its own with `algorithm`: plain functions, written into the loop, or functions compiled on their
+own (`jit.inner`), which are optimised once for all entries.
 """
 
 from collections.abc import Callable
@@ -153,14 +154,19 @@ def play(
 
 
 @jit
-def decide_once(s: Any, state: Any, x: Any, rd: Round, work: Any, u: float) -> int:
-    """One round's first half, or another look at it."""
-    return decide(s, state, x, rd, work, u)
+def decide_once(s: Any, state: Any, x: Any, rd: Round, work: Any, u: float, count: Any, take: bool) -> int:
+    """One round's first half, counted if the decision is taken; or another look at it."""
+    label = decide(s, state, x, rd, work, u)
+    if take:
+        rd.answer[0].label = label
+        commit(s, state, rd, work)
+        count[0].decided += 1
+    return label
 
 
 @jit
 def commit_once(s: Any, state: Any, rd: Round, work: Any, count: Any) -> None:
-    """The decision is taken, and counted."""
+    """A decision that another made is taken, and counted."""
     commit(s, state, rd, work)
     count[0].decided += 1
 

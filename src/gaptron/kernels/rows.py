@@ -33,7 +33,7 @@ def _row_sparse(X: Any, t: int) -> Any:
     return SparseRow(X.indices[a:b], X.values[a:b])
 
 
-row = by_rows(_row_dense, _row_sparse)
+row = by_rows(_row_dense, _row_sparse, view=True)
 
 
 def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:

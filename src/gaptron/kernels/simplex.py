@@ -6,11 +6,12 @@ by itself: it is never the top, never a rival unless there is none, and its prob
 
 import math
 
-from gaptron.kernels.jit import lean, lean_reordered
+from gaptron.kernels.exponential import exponentials
+from gaptron.kernels.jit import jit, jit_reordered
 from gaptron.types import Flags, Vector
 
 
-@lean
+@jit
 def exclude(z: Vector, among: Flags) -> int:
     """Give the labels that are not available the score -∞. Returns how many are available."""
     n = 0
@@ -21,7 +22,7 @@ def exclude(z: Vector, among: Flags) -> int:
     return n
 
 
-@lean
+@jit
 def available(among: Flags) -> int:
     """How many labels are available."""
     n = 0
@@ -30,7 +31,7 @@ def available(among: Flags) -> int:
     return n
 
 
-@lean
+@jit
 def best(z: Vector) -> int:
     """The top label; of equals, the lowest."""
     top, highest = 0, z[0]
@@ -40,7 +41,7 @@ def best(z: Vector) -> int:
     return top
 
 
-@lean
+@jit
 def rival(z: Vector, y: int) -> int:
     """The best label other than y; of equals, the lowest."""
     other = 1 if y == 0 else 0
@@ -51,24 +52,24 @@ def rival(z: Vector, y: int) -> int:
     return other
 
 
-@lean
+@jit
 def softmax(z: Vector, top: int, p: Vector) -> float:
     """p_k = exp z_k / Σ exp z, shifted by the top score so that nothing overflows.
 
     Returns 1 - p_top as the sum of the others: never rounded to 0 while they are there.
     """
-    shift, rest = z[top], 0.0
+    exponentials(z, z[top], p)
+    p[top], rest = 0.0, 0.0
     for k in range(z.shape[0]):
-        p[k] = math.exp(z[k] - shift)
-        if k != top:
-            rest += p[k]
+        rest += p[k]
+    p[top] = 1.0
     share = 1.0 / (1.0 + rest)
     for k in range(z.shape[0]):
         p[k] *= share
     return rest * share
 
 
-@lean
+@jit
 def logsumexp(z: Vector) -> float:
     """ln Σ exp z, shifted so that nothing overflows."""
     shift = z[best(z)]
@@ -78,7 +79,7 @@ def logsumexp(z: Vector) -> float:
     return float(shift + math.log(total))
 
 
-@lean
+@jit
 def mix_uniform(p: Vector, among: Flags, top: int, a: float) -> None:
     """p = (1 - a) e_top + a/n over the n available labels."""
     n = available(among)
@@ -87,7 +88,19 @@ def mix_uniform(p: Vector, among: Flags, top: int, a: float) -> None:
     p[top] += 1.0 - a
 
 
-@lean
+@jit
+def inverse_gap(f: Vector, z: Vector, n: int, top: int, gamma: float, q: Vector) -> None:
+    """q(k) = 1/(n + γ(f_top - f_k)) for the n available labels, those with z_k > -∞; what is left goes to the top."""
+    rest = 0.0
+    for k in range(f.shape[0]):
+        q[k] = 0.0
+        if k != top and z[k] > -math.inf:
+            q[k] = 1.0 / (n + gamma * max(f[top] - f[k], 0.0))
+            rest += q[k]
+    q[top] = max(1.0 - rest, 1.0 / n)
+
+
+@jit
 def point(p: Vector, top: int) -> None:
     """p = e_top."""
     for k in range(p.shape[0]):
@@ -95,7 +108,7 @@ def point(p: Vector, top: int) -> None:
     p[top] = 1.0
 
 
-@lean
+@jit
 def draw(p: Vector, top: int, u: float) -> int:
     """A label from p by its inverse distribution function at u ∈ [0, 1); what rounding leaves goes to the top.
 
@@ -110,7 +123,7 @@ def draw(p: Vector, top: int, u: float) -> int:
     return label if label < p.shape[0] else top
 
 
-@lean_reordered
+@jit_reordered
 def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
     """q_y = the root ρ ≥ 0 of ρ² - (b_y - λ)ρ - c_y = 0, c ≥ 0, without cancellation. Returns their sum.
 
@@ -130,7 +143,7 @@ def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
 RARE, SELDOM = 2.0**-53, 2.0**-40
 
 
-@lean
+@jit
 def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
     """Give labels too rare for a draw of 53 bits ever to find, where c_y > 0 says they count, 2⁻⁴⁰ from the largest.
 
@@ -148,7 +161,7 @@ def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
     return max(level, float(b[top] - q[top] + c[top] / q[top]))
 
 
-@lean
+@jit
 def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float, bool]:
     """The distribution that gives each label no more than its surrogate gap demands.
 

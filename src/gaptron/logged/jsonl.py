@@ -26,6 +26,7 @@ from gaptron.logged.lines import (
     LoggedDecision,
     LogLines,
     MalformedError,
+    chances,
     encode,
     get,
     is_column,
@@ -52,8 +53,8 @@ def header(classes: tuple[Any, ...], n_features: int | None) -> dict[str, Any]:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read(source: Source, *, skip_damaged: bool = False) -> Log:
-    """The log in a file of this form."""
+def read(source: Source, *, skip_damaged: bool = False, column: str | None = None) -> Log:
+    """The log in a file of this form, with the probabilities in a column of the reader's own if one is named."""
     first: dict[str, Any] = {}
     classes: list[Classes] = []
     builder, encoder = LogBuilder(source), Encoder(as_features(AUTO))
@@ -70,7 +71,7 @@ def read(source: Source, *, skip_damaged: bool = False) -> Log:
                 raise StreamError(source.name, "another log begins here, with other labels or features", at)
         else:
             row = _by_name(line, encoder) if "features" in first else _by_number(line, first["n_features"])
-            builder.add(at, _decision(line, *row, classes[0]))
+            builder.add(at, _decision(line, *row, classes[0], column))
 
     LogLines(source, skip_damaged=skip_damaged, header=True).each(take)
     if not classes:
@@ -122,7 +123,9 @@ def _by_name(line: dict[str, Any], encoder: Encoder) -> tuple[list[float], list[
     return row.values.tolist(), row.indices.tolist()
 
 
-def _decision(line: dict[str, Any], values: list[float], columns: list[int] | None, classes: Classes) -> LoggedDecision:
+def _decision(
+    line: dict[str, Any], values: list[float], columns: list[int] | None, classes: Classes, column: str | None
+) -> LoggedDecision:
     label = get(line, "label")
     if type(label) is not type(classes.labels[0]):  # or true would be 1, and 1.0 too
         raise MalformedError(f"label {short(label)} is not of the kind of the classes")
@@ -135,6 +138,7 @@ def _decision(line: dict[str, Any], values: list[float], columns: list[int] | No
         number(get(line, "reward"), "reward"),
         None if distribution is None else numbers(distribution, "distribution", len(classes)),
         None if among is None else _codes(among, classes),
+        chances(line, column, classes.labels),
     )
 
 

@@ -24,7 +24,8 @@ under bandit feedback a one-against-all regression too. They see x̃ = x/√n, n
           a     without f_0, range 5                            ln of all together, range 10
       3         λ = 0                                           free rounds: q = e_k̂, nothing is asked, while
                                                                 M + O - Ψ of them (misses, unanswered, what their hits
-                                                                prove) leaves room in θ(D² + 10)/(2ε)
+                                                                prove) leaves room in θ(D² + 10)/(2ε); once an answer
+                                                                was worth a fraction, others by their inverse gap to k̂
       5   ĝ     (p̃ - e_y)/ln 2, e_y told                        (p̃ - (r/q(y'))·e_y')/ln 2, not in free rounds
           H     += 1[k° = y] - q(y), k° without f_0
 
@@ -57,9 +58,10 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.algorithms.advised import bandit, council, full
+from gaptron.algorithms.advised import bandit, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
 from gaptron.algorithms.advised.council import MOST_STAY, TINY, log_odds
+from gaptron.algorithms.advised.council import NOTES as NOTES
 from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
@@ -92,8 +94,8 @@ CARD = Card(
     rewards=True,
     growth=Growth(by_hand=("W", "P", "A")),
     traits=frozenset({"mixture", "axes"}),
+    single=("W", "A", "C"),  # not P: its blocks are inverses, and small
 )
-NOTES = council.NOTES
 EXPERTS = bandit.EXPERTS
 Settings = AdvisedFull | AdvisedBandit
 
@@ -276,30 +278,5 @@ def largest_level(problem: Problem, settings: AdvisedBandit, rounds: int) -> flo
     return D**2 / (2 * early) + most + 2 * alpha * settings.pace * D * math.sqrt(rounds / K)
 
 
-def _decide_full(s: Any, state: Any, x: Any, rd: Any, work: Any, u: float) -> int:
-    return full.decide(s, state, x, rd, work, u)
-
-
-def _learn_full(s: Any, state: Any, x: Any, rd: Any, work: Any, label: int, truth: int) -> None:
-    full.learn(s, state, x, rd, work, label, truth)
-
-
-def _commit_full(s: Any, state: Any, rd: Any, work: Any) -> None:
-    full.commit(s, state, rd, work)
-
-
-def _decide_bandit(s: Any, state: Any, x: Any, rd: Any, work: Any, u: float) -> int:
-    return bandit.decide(s, state, x, rd, work, u)
-
-
-def _learn_bandit(s: Any, state: Any, x: Any, rd: Any, work: Any, label: int, truth: int) -> None:
-    bandit.learn(s, state, x, rd, work, label, truth)
-
-
-def _commit_bandit(s: Any, state: Any, rd: Any, work: Any) -> None:
-    bandit.commit(s, state, rd, work)
-
-
-# Called, not written into the loop: they are large, and so are compiled once for all who call them.
-algorithm(AdvisedFull, _decide_full, _learn_full, _commit_full)
-algorithm(AdvisedBandit, _decide_bandit, _learn_bandit, _commit_bandit)
+algorithm(AdvisedFull, full.decide, full.learn, full.commit)
+algorithm(AdvisedBandit, bandit.decide, bandit.learn, bandit.commit)

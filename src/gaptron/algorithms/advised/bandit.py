@@ -22,12 +22,12 @@ from gaptron.algorithms.advised.council import (
 )
 from gaptron.algorithms.advised.newton import Blocks, Desk, n_blocks, new_blocks, new_desk, new_diagonal, teach
 from gaptron.kernels import demands
-from gaptron.kernels.jit import lean
+from gaptron.kernels.jit import inner, jit
 from gaptron.kernels.likelihood import pull_of, rewarded
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rows import add_from, add_one, scores, zeros
-from gaptron.kernels.simplex import best, draw, least_exploration, point, softmax
+from gaptron.kernels.simplex import best, draw, inverse_gap, least_exploration, point, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
@@ -43,6 +43,7 @@ SHARE, EVIDENCE = 0.01, 5.0  # of the weight is dealt out evenly after an answer
 OPTIMISM = 0.2
 SMALL_HIT, SMALL_MISS = 0.1, 1e-3  # an adviser passes over answers it was this sure of
 CURVATURE, TRACKING = 0.5, 0.25  # newton's times K, the tracker's
+CURIOSITY = 1000.0  # γ/√t: how rarely other labels are tried in free rounds, once answers were worth a fraction
 HARDEST = 0.5  # the tracker's precision never rises above this, so that it goes on learning
 
 
@@ -134,6 +135,7 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             tries=0.0,  # plays of such labels
             beta=0.0,  # newton's score for "none of the labels"
             pushes=0.0,  # squares of its derivatives
+            partial=0,  # was an answer neither right nor wrong?
             last=UNKNOWN,  # the last label, if it was right
         ),
     )
@@ -167,6 +169,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
                 share=0.0,  # ‖x‖²/X²
                 scale=0.0,  # x̃ = scale·x
                 heard=0.0,  # Σ ω_j of those who speak
+                blend=0.0,  # Σ B
                 level=0.0,  # λ
                 v=0.0,
                 none=0.0,  # newton's probability that no label is right
@@ -182,7 +185,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
 # --- line 1 ---------------------------------------------------------------------------------------------------
 
 
-@lean
+@jit
 def next_step(s: AdvisedBandit, t: Any, K: int) -> float:
     """ε, never above e₀ and never rising."""
     step = min(float(t.step), s.first, s.pace * s.reach / math.sqrt(K * (t.rounds + 1.0)))
@@ -191,19 +194,19 @@ def next_step(s: AdvisedBandit, t: Any, K: int) -> float:
     return min(step, s.reach * s.reach / (2.0 * t.level)) if t.level > 0.0 else step
 
 
-@lean
+@jit
 def missing_at_most(t: Any) -> float:
     """The largest number of certified rounds that were without an answer when a round was decided, this one too."""
     return float(max(t.most_missing, t.missing))
 
 
-@lean
+@jit
 def expected(s: AdvisedBandit, t: Any) -> float:
     """n̂: how many certified rounds are expected to miss this one's answer. Chosen before the draw."""
     return min(float(s.delay), 2.0 * missing_at_most(t) + 2.0)
 
 
-@lean
+@jit
 def spent(t: Any) -> float:
     """What free rounds have cost: M + O - Ψ of them, answers still missing counted as misses."""
     return float(t.missed + t.waiting - t.psi)
@@ -212,7 +215,7 @@ def spent(t: Any) -> float:
 # --- line 2 ---------------------------------------------------------------------------------------------------
 
 
-@lean
+@jit
 def softmax_or_none(z: Vector, beta: float, f: Vector) -> float:
     """f_k = exp z_k/(exp β + Σ exp z). Returns what is left: the probability that no label is right."""
     shift = max(z[best(z)], beta)
@@ -226,7 +229,7 @@ def softmax_or_none(z: Vector, beta: float, f: Vector) -> float:
     return none / total
 
 
-@lean
+@inner
 def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: int) -> None:
     """What each expert says of the labels available, and who speaks."""
     K, now = rd.z.shape[0], work.now[0]
@@ -252,7 +255,7 @@ def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: 
         now.spoke += 1
 
 
-@lean
+@inner
 def blend(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: int) -> float:
     """B = Σ ω_j f_j with stickiness and optimism, and its top k̂. Returns P(k̂).
 
@@ -282,14 +285,14 @@ def blend(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: i
             outside += more / (1.0 + state.asked[k]) * new
         work.B[i] = outside + certified
         total += work.B[i]
-    now.top = best(work.B[:n])
+    now.top, now.blend = best(work.B[:n]), total
     return float(work.B[now.top] / total)
 
 
 # --- lines 3 and 4 --------------------------------------------------------------------------------------------
 
 
-@lean
+@inner
 def join(work: AdvisedBanditScratch, n: int) -> None:
     """a = ln B, cut and centred, and the scores w + v a. Only certified rounds need them."""
     for i in range(n):
@@ -300,7 +303,7 @@ def join(work: AdvisedBanditScratch, n: int) -> None:
     work.due[0].joined = 1
 
 
-@lean
+@jit
 def demand_in_v(step: float, a: Vector, p: Vector, b: Vector, c: Vector) -> None:
     """What the second moment of the gradient in v adds to b and c."""
     kappa, mu = step * PULL / (2.0 * LN2 * LN2), 0.0
@@ -311,7 +314,7 @@ def demand_in_v(step: float, a: Vector, p: Vector, b: Vector, c: Vector) -> None
         c[i] += kappa * a[i] * a[i]
 
 
-@lean
+@jit
 def late_moment(due: Any, p: Vector, a: Vector, i: int, n: int) -> float:
     """κ‖p̃ - e_i‖² + κ_v(μ - a_i)², or the same of the gradient when the answer is no, whichever is larger.
 
@@ -326,7 +329,7 @@ def late_moment(due: Any, p: Vector, a: Vector, i: int, n: int) -> float:
     return float(due.kappa * max(own, square - 1.0 / n) + due.kappa_v * apart * apart)
 
 
-@lean
+@inner
 def demand_if_late(s: AdvisedBandit, t: Any, work: AdvisedBanditScratch, n: int) -> None:
     """What answers that are missing, and this one if it is late, add to b."""
     due, now = work.due[0], work.now[0]
@@ -338,7 +341,7 @@ def demand_if_late(s: AdvisedBandit, t: Any, work: AdvisedBanditScratch, n: int)
         work.b[i] += late * late_moment(due, work.p, work.a, i, n)
 
 
-@lean
+@jit
 def is_free(s: AdvisedBandit, t: Any, step: float, sure: float) -> bool:
     """May k̂ be played without exploring? While most of the budget is left, yes; near its end only sure rounds."""
     most = s.budget * (s.reach * s.reach + 1.0 / PULL) / (2.0 * step)
@@ -346,7 +349,7 @@ def is_free(s: AdvisedBandit, t: Any, step: float, sure: float) -> bool:
     return bool(most > 0.0 and left >= 1.0 and 1.0 - sure <= min(1.0, left / most))
 
 
-@lean
+@inner
 def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedBanditScratch, u: float) -> int:
     """Lines 1-4."""
     K, t, now = rd.z.shape[0], state.total[0], work.now[0]
@@ -366,6 +369,9 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     if apart and forced(s.guard, t):
         point(q, now.caller)
         free = True
+    elif free and t.partial:
+        # Advice that fits a steady fraction exactly stops learning, and nothing else would ever be tried.
+        inverse_gap(work.B[:n], work.B[:n], n, now.top, CURIOSITY * math.sqrt(t.rounds + 1.0) / now.blend, q)
     elif free:
         point(q, now.top)
     else:
@@ -383,7 +389,7 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     return int(work.labels[draw(q, now.top, u)])
 
 
-@lean
+@inner
 def write_note(state: AdvisedBanditState, note: Vector, now: Any, explored: float, free: int) -> None:
     """What a trace keeps of the round."""
     note[council.LEVEL], note[council.STEP], note[council.EXPLORED], note[council.FREE] = (
@@ -401,7 +407,7 @@ def write_note(state: AdvisedBanditState, note: Vector, now: Any, explored: floa
         note[council.CALLER] += state.omega[j] / now.heard
 
 
-@lean
+@inner
 def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch) -> None:
     """What the decision itself fixes, answered or not; Λ, and what is waited for."""
     t, now = state.total[0], work.now[0]
@@ -424,7 +430,7 @@ def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: Advised
 # --- line 5 ---------------------------------------------------------------------------------------------------
 
 
-@lean
+@inner
 def charge(t: Any, work: AdvisedBanditScratch, n: int, at: int, reward: float) -> None:
     """More certified rounds missed this answer than its demands had paid for: the rest is added to Λ."""
     due, largest = work.due[0], 0.0
@@ -436,7 +442,7 @@ def charge(t: Any, work: AdvisedBanditScratch, n: int, at: int, reward: float) -
         t.level += more * largest
 
 
-@lean
+@inner
 def learn_certified(
     s: AdvisedBandit,
     state: AdvisedBanditState,
@@ -467,7 +473,7 @@ def learn_certified(
     add_from(state.W, x, CERTIFIED * K, work.all)
 
 
-@lean
+@inner
 def learn_free(
     s: AdvisedBandit,
     state: AdvisedBanditState,
@@ -503,7 +509,7 @@ def learn_free(
         t.side_step = min(t.side_step, s.reach * s.reach / (2.0 * over))
 
 
-@lean
+@jit
 def believe(omega: Vector, F: Matrix, spoke: int, at: int, reward: float) -> None:
     """Bayes' rule on the answer, then a share for all, as large as the answer says much."""
     total, after, thought = 0.0, 0.0, 0.0
@@ -524,7 +530,7 @@ def believe(omega: Vector, F: Matrix, spoke: int, at: int, reward: float) -> Non
         omega[j] = total * ((1.0 - share) * omega[j] / after + share / spoke)
 
 
-@lean
+@inner
 def count(state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch, n: int, at: int, reward: float) -> None:
     """Who was ahead: where an expert would have played another label, a miss counts for it and a hit against it."""
     t, now = state.total[0], work.now[0]
@@ -539,7 +545,7 @@ def count(state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch, n: i
         t.caller += (now.caller == at) == (reward < 0.5)
 
 
-@lean
+@inner
 def remember(
     state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch, n: int, label: int, reward: float
 ) -> None:
@@ -558,7 +564,7 @@ def remember(
     state.asked[label] = 0.0
 
 
-@lean
+@inner
 def advise(
     state: AdvisedBanditState, x: Row, K: int, work: AdvisedBanditScratch, n: int, at: int, reward: float
 ) -> None:
@@ -591,13 +597,15 @@ def advise(
             )
 
 
-@lean
+@inner
 def learn(
     s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedBanditScratch, label: int, truth: int
 ) -> None:
     """Line 5: the certified learner or the side run, who is heard, what was found, and the advisers."""
     K, n, now, reward = rd.z.shape[0], work.now[0].n, work.now[0], rd.answer[0].reward
     at = place_of(label, work.labels[:n])
+    if 0.0 < reward < 1.0:
+        state.total[0].partial = 1
     if rd.mark[0].free:
         learn_free(s, state, x, rd, work, n, at, reward)
     else:

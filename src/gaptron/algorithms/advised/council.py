@@ -13,7 +13,7 @@ the council thought? In log-odds, with S right of n and E thought,
 import math
 from typing import Any
 
-from gaptron.kernels.jit import lean
+from gaptron.kernels.jit import jit
 from gaptron.kernels.rows import sqnorm
 from gaptron.kernels.simplex import best
 from gaptron.types import UNKNOWN, Flags, Integers, Matrix, Row, Vector
@@ -46,7 +46,7 @@ MOST_STAY = 5.0  # log-odds
 SLACK = 0.1  # α of the guard: each mistake of the caller allows this many more of ours
 
 
-@lean
+@jit
 def measure(x: Row, t: Any, now: Any) -> None:
     """Line 1: ‖x‖² and X² with this row, what it is of X², the step ε/X², and the scale of x̃."""
     now.own = sqnorm(x)
@@ -56,7 +56,7 @@ def measure(x: Row, t: Any, now: Any) -> None:
     now.ratio, now.share = (now.step / now.square, now.own / now.square) if now.square > TINY else (0.0, 0.0)
 
 
-@lean
+@jit
 def count_row(t: Any, now: Any, apart: int, called: bool) -> None:
     """What every decision fixes, answered or not: X, ε, the mean of ‖x‖², and what the guard must expect."""
     t.square = max(t.square, now.square)
@@ -67,7 +67,7 @@ def count_row(t: Any, now: Any, apart: int, called: bool) -> None:
     t.open += apart
 
 
-@lean
+@jit
 def available(among: Flags, labels: Integers) -> int:
     """Write the labels that may be played one behind the other. Returns how many; all that follows is about them."""
     n = 0
@@ -78,7 +78,7 @@ def available(among: Flags, labels: Integers) -> int:
     return n
 
 
-@lean
+@jit
 def place_of(label: int, labels: Integers) -> int:
     """Where a label stands among those available; UNKNOWN: it does not."""
     for i in range(labels.shape[0]):
@@ -87,7 +87,7 @@ def place_of(label: int, labels: Integers) -> int:
     return UNKNOWN
 
 
-@lean
+@jit
 def invite(advice: Vector, labels: Integers, F: Matrix, first: int) -> int:
     """Write the tempered copies of the caller's advice from row `first` on. Returns how many experts speak."""
     n, total = labels.shape[0], 0.0
@@ -104,7 +104,7 @@ def invite(advice: Vector, labels: Integers, F: Matrix, first: int) -> int:
     return first + COPIES
 
 
-@lean
+@jit
 def centre(a: Vector, reach: float, share: float) -> None:
     """Raise a to at least its largest entry less `reach`; then make the entries sum to 0 and take a share of them."""
     least, mean = a[best(a)] - reach, 0.0
@@ -116,14 +116,14 @@ def centre(a: Vector, reach: float, share: float) -> None:
         a[i] = share * (a[i] - mean)
 
 
-@lean
+@jit
 def log_odds(stay: Any) -> float:
     """λ(S, E, n): how much more often labels stayed than was thought."""
     right, thought = (5.0 + stay.right) / (10.0 + stay.seen), (5.0 + stay.thought) / (10.0 + stay.seen)
     return math.log(right / (1.0 - right)) - math.log(thought / (1.0 - thought))
 
 
-@lean
+@jit
 def watch(stay: Any, right: float, thought: float) -> None:
     """One answer more, and a thousandth of the older ones forgotten."""
     stay.right = MEMORY * stay.right + right
@@ -134,7 +134,7 @@ def watch(stay: Any, right: float, thought: float) -> None:
 # --- guard ----------------------------------------------------------------------------------------------------
 
 
-@lean
+@jit
 def forced(guard: float, t: Any) -> bool:
     """Could one disagreement more with the caller break M_T ≤ 1.1·M_T(caller) + guard? Then its label is played."""
     return bool(t.lead + t.open + 1.0 > guard + SLACK * t.caller)

@@ -22,7 +22,7 @@ from gaptron.algorithms.advised.council import (
 )
 from gaptron.algorithms.advised.newton import Blocks, Desk, n_blocks, new_blocks, new_desk, new_diagonal, teach
 from gaptron.kernels import demands
-from gaptron.kernels.jit import lean
+from gaptron.kernels.jit import inner, jit
 from gaptron.kernels.likelihood import told
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.rows import add_from, scores, zeros
@@ -155,13 +155,13 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
     )
 
 
-@lean
+@jit
 def next_step(s: AdvisedFull, t: Any) -> float:
     """Line 1: ε, never above e₀ and never rising."""
     return min(FIRST, max(s.scale * s.scale / (2.0 * t.largest), LEAST)) if t.largest > 0.0 else FIRST
 
 
-@lean
+@jit
 def demand_in_v(step: float, a: Vector, p: Vector, b: Vector) -> float:
     """What the second moment of the gradient in v adds to b. Returns μ = ⟨p̃, a⟩."""
     kappa, mu = step * PULL / (2.0 * LN2 * LN2), 0.0
@@ -172,7 +172,7 @@ def demand_in_v(step: float, a: Vector, p: Vector, b: Vector) -> float:
     return mu
 
 
-@lean
+@inner
 def listen(state: AdvisedFullState, work: AdvisedFullScratch, rd: Round, n: int) -> None:
     """Line 2: what each expert says, in scores centred over the labels; who speaks; whom stickiness pushes."""
     K, now, t = rd.z.shape[0], work.now[0], state.total[0]
@@ -196,7 +196,7 @@ def listen(state: AdvisedFullState, work: AdvisedFullScratch, rd: Round, n: int)
     now.kappa = min(max(log_odds(state.stay[0]), 0.0), MOST_STAY) if now.pushed != UNKNOWN else 0.0
 
 
-@lean
+@inner
 def stack(u: Vector, work: AdvisedFullScratch, n: int) -> int:
     """Line 2: a = Σ u_j L_j with the push, without the certified learner; t with it. Returns k°, the top of a."""
     now = work.now[0]
@@ -209,7 +209,7 @@ def stack(u: Vector, work: AdvisedFullScratch, n: int) -> int:
     return best(work.a[:n])
 
 
-@lean
+@inner
 def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFullScratch, u: float) -> int:
     """Lines 1-4."""
     K, t, now = rd.z.shape[0], state.total[0], work.now[0]
@@ -244,7 +244,7 @@ def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: Adv
     return int(work.labels[draw(q, top, u)])
 
 
-@lean
+@inner
 def write_note(state: AdvisedFullState, note: Vector, now: Any, explored: float) -> None:
     """What a trace keeps of the round."""
     note[council.LEVEL], note[council.STEP], note[council.EXPLORED] = now.level, now.step, explored
@@ -256,13 +256,13 @@ def write_note(state: AdvisedFullState, note: Vector, now: Any, explored: float)
         note[council.CALLER] += state.voice[j]
 
 
-@lean
+@inner
 def commit(s: AdvisedFull, state: AdvisedFullState, rd: Round, work: AdvisedFullScratch) -> None:
     """What the decision itself fixes, answered or not."""
     count_row(state.total[0], work.now[0], rd.mark[0].apart, work.now[0].spoke > LEARNERS)
 
 
-@lean
+@inner
 def restack(state: AdvisedFullState, work: AdvisedFullScratch, n: int, y: int, last: int) -> None:
     """Line 5: stickiness, then one step of the stacking, each weight with a step of its own."""
     u, N, now, r = state.voice, state.squares, work.now[0], work.r[:n]
@@ -285,14 +285,14 @@ def restack(state: AdvisedFullState, work: AdvisedFullScratch, n: int, y: int, l
         u[STICK] -= g / math.sqrt(1.0 + N[STICK])
 
 
-@lean
+@jit
 def is_sure(z: Vector, y: int) -> bool:
     """Does softmax z certainly give y more than 1 - SMALL? Told without an exponential."""
     n = z.shape[0]
     return bool(n == 1 or z[y] - z[rival(z, y)] > math.log((n - 1) * (1.0 - SMALL) / SMALL) + 1e-9)
 
 
-@lean
+@inner
 def learn(
     s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFullScratch, label: int, truth: int
 ) -> None:

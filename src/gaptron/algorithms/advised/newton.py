@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gaptron.kernels.jit import by_rows, lean, lean_reordered
+from gaptron.kernels.jit import by_rows, jit, jit_reordered
 from gaptron.types import Integers, Matrix, Vector
 
 BLOCK = 16
@@ -57,7 +57,7 @@ def new_desk(n_classes: int, n_features: int, sparse: bool) -> Desk:
 # --- blocks ---------------------------------------------------------------------------------------------------
 
 
-@lean_reordered
+@jit_reordered
 def whiten(P: Blocks, desk: Desk) -> float:
     """g = Px̃, block by block. Returns ⟨x̃, g⟩.
 
@@ -91,7 +91,7 @@ def whiten(P: Blocks, desk: Desk) -> float:
     return v
 
 
-@lean
+@jit
 def harden(P: Blocks, desk: Desk, h: float) -> None:
     """P_q ← P_q - h g_q g_q'/(1 + h⟨x̃_q, g_q⟩), symmetric to the bit."""
     B = P.shape[1]
@@ -183,7 +183,7 @@ diagonal.__doc__ = "One step with a diagonal precision."
 # --- learning -------------------------------------------------------------------------------------------------
 
 
-@lean
+@jit
 def teach(
     W: Matrix,
     first: int,

@@ -40,12 +40,20 @@ def sections(summary: list[Field], folder: Path) -> list[Section]:
             maker.streams,
         ),
         (
+            "earned",
+            "What was earned",
+            "Streams that say what each label is worth and which is the best: what was earned over all rounds, the "
+            "first ones too, in per cent of what the best label of each round earned on the same draws.",
+            maker.earned,
+        ),
+        (
             "curves",
             "Mistakes against rounds",
             "Both axes are logarithmic, so a power law is a straight line and its slope the exponent: 1 is a constant "
             "error rate, ½ is √T, 0 is no mistakes any more. Slopes are fitted seed by seed over the last nine tenths "
             "of the rounds. The line is the mean of the seeds, the band goes from the best seed to the worst. "
-            "Algorithms with a grid are shown tuned.",
+            "Algorithms with a grid are shown tuned. Below, the same as mistakes a round, which tells apart what "
+            "lies on one line as sums.",
             maker.curves,
         ),
         (
@@ -137,6 +145,26 @@ class _Maker(NamedTuple):
         tables += [self._stream(field, arena) for arena in field.arenas]
         return Part(feedback(field.feedback), [], [], tables)
 
+    def earned(self, field: Field) -> Part | None:
+        shares = {
+            (s.variant, arena): share
+            for s in field.ranking
+            for arena in field.arenas
+            if (s.variant, arena) in field.runs and (share := field.share_of_best(s.variant, arena)) is not None
+        }
+        there = [arena for arena in field.arenas if any(arena is a for _, a in shares)]
+        if not there:
+            return None
+        rows = []
+        for s in field.ranking:
+            mine = [shares.get((s.variant, arena)) for arena in there]
+            mean = sum(share.mean for share in mine if share) / len(there) if all(mine) else None
+            cells = [Cell(span(share), share.mean) if share else Cell("–", None) for share in mine]
+            rows.append([_name(field, s.variant), *cells, Cell("–" if mean is None else percent(mean), mean)])
+        rows.sort(key=lambda row: -(row[-1].value or 0.0))
+        head = ["algorithm", *(field.places[arena] for arena in there), "mean"]
+        return Part(feedback(field.feedback), [], [], [Table("Per cent of the best, a column a stream", head, rows)])
+
     def _stream(self, field: Field, arena: Arena) -> Table:
         exact = "expected (exact)" if field.feedback == "full" else "expected (estimate)"
         order = field.played(arena)
@@ -170,7 +198,13 @@ class _Maker(NamedTuple):
             return None
         drawing = curves.curves(field, self.colours)
         alt = f"Mistakes against rounds, {feedback(field.feedback).lower()}, a panel for each stream, log-log axes"
-        return Part(feedback(field.feedback), [], [self.picture(f"curves-{_slug(field)}", drawing, alt)], [])
+        rates = curves.curves(field, self.colours, rate=True)
+        beside = f"Mistakes a round so far, {feedback(field.feedback).lower()}, a panel for each stream"
+        pictures = [
+            self.picture(f"curves-{_slug(field)}", drawing, alt),
+            self.picture(f"rates-{_slug(field)}", rates, beside),
+        ]
+        return Part(feedback(field.feedback), [], pictures, [])
 
     def bounds(self, field: Field) -> Part | None:
         rows = []

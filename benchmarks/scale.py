@@ -1,0 +1,162 @@
+"""Rounds a second and memory as a stream grows: in length T, labels K, features d, and features in a row.
+
+Sparse rows of ones at random places, labels of a random linear rule with a fifth of noise. One of the four sizes grows
+and the others stay at T = 200,000, K = 10, d = 1,000 and 30 features in a row. Each figure is a process of its own,
+and processor time of `play` alone; a block of 100,000 rows is played again and again with new noise, so that what grows
+is the stream and not the data in memory. Memory is the process's largest, less what it had before the learner. Where an
+exponent is said, the time of a round grows like that power of the size, by least squares over its upper half.
+
+Vowpal Wabbit (`--oaa`, and `--cb_explore K` with `--first` rounds... under bandit feedback is not comparable and is
+left out) reads its own binary cache; it is left out if it is not installed: `pip install vowpalwabbit`.
+
+    python benchmarks/scale.py [--axis K] [--longest 10000000]
+"""
+
+import argparse
+import importlib.util
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+SIZES = {"T": 200_000, "K": 10, "d": 1_000, "nnz": 30}
+AXES = {
+    "T": [100_000, 1_000_000, 10_000_000, 100_000_000],
+    "K": [2, 10, 100, 1_000, 10_000],
+    "d": [100, 1_000, 10_000, 100_000, 1_000_000],
+    "nnz": [3, 10, 30, 100, 300, 1_000],
+}
+ENTRANTS = {
+    "frugal-gaptron": {"algorithm": "frugal-gaptron"},
+    "advised-gaptron": {},
+    "advised-gaptron, single": {"precision": "single"},
+    "advised-gaptron, bandit": {"feedback": "bandit"},
+    "squarecb": {"algorithm": "squarecb", "feedback": "bandit"},
+    "arow": {"algorithm": "arow"},
+    "vw --oaa": {},
+}
+BLOCK = 100_000
+
+
+def rows(n: int, d: int, nnz: int) -> Any:
+    """n rows of ones at random places, scaled to norm 1."""
+    nnz = min(nnz, d)
+    rng = np.random.default_rng(0)
+    places = np.sort(rng.integers(d - nnz + 1, size=(n, nnz)), axis=1) + np.arange(nnz)  # no place twice
+    values = np.full(n * nnz, 1.0 / math.sqrt(nnz))
+    return sp.csr_matrix((values, places.ravel().astype(np.int32), np.arange(0, n * nnz + 1, nnz)), shape=(n, d))
+
+
+def labels(X: Any, K: int, d: int) -> np.ndarray:
+    """The label of a linear rule: that of the first of a row's features with the largest weight."""
+    weight, label = np.random.default_rng(1).random(d), np.random.default_rng(2).integers(K, size=d)
+    strongest = weight[X.indices].reshape(X.shape[0], -1).argmax(axis=1)
+    return label[X.indices.reshape(X.shape[0], -1)[np.arange(X.shape[0]), strongest]]
+
+
+def peak() -> float:
+    """The most memory this process ever had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(name: str, T: int, K: int, d: int, nnz: int) -> dict[str, float]:
+    """Seconds a round, and MB beyond those before the learner."""
+    X = rows(min(T, BLOCK), d, nnz)
+    y = labels(X, K, d)
+    if name.startswith("vw"):
+        return vowpal_wabbit(X, y, K)
+    from gaptron import Learner  # noqa: PLC0415
+
+    given = {"observe": False, "norm": 1.01, "seed": 0, "horizon": T, "radius": 1.0, **ENTRANTS[name]}
+    Learner(n_classes=2, **given).play(X[:10, :10], np.zeros(10, dtype=int))  # compiles
+    before, spent = peak(), 0.0
+    learner = Learner(n_classes=K, **given)
+    rng = np.random.default_rng(3)
+    for _ in range(0, T, BLOCK):
+        told = np.where(rng.random(len(y)) < 0.2, rng.integers(K, size=len(y)), y)
+        start = time.process_time()
+        learner.play(X, told)
+        spent += time.process_time() - start
+    return {"seconds": spent / max(T, len(y)), "MB": peak() - before}
+
+
+def vowpal_wabbit(X: Any, y: np.ndarray, K: int) -> dict[str, float]:
+    """One pass over its cache."""
+    from vowpalwabbit import pyvw  # noqa: PLC0415
+
+    bits = max(18, math.ceil(math.log2(X.shape[1] * K)))
+    with tempfile.TemporaryDirectory() as folder:
+        data, cache = Path(folder, "data.vw"), Path(folder, "data.cache")
+        with data.open("w") as out:
+            for a, b, label in zip(X.indptr[:-1], X.indptr[1:], y, strict=True):
+                out.write(
+                    f"{label + 1} | " + " ".join(f"{i}:{v:.4f}" for i, v in zip(X.indices[a:b], X.data[a:b])) + "\n"
+                )
+        arguments = f"--oaa {K} -b {bits} -d {data} --cache_file {cache} --quiet"
+        pyvw.Workspace(arguments).finish()  # the first pass writes the cache
+        before, start = peak(), time.process_time()
+        pyvw.Workspace(arguments).finish()
+        return {"seconds": (time.process_time() - start) / X.shape[0], "MB": peak() - before}
+
+
+def exponent(sizes: list[int], seconds: list[float]) -> float:
+    """Of the power of the size that the time of a round grows like, over the upper half of the sizes."""
+    half = len(sizes) // 2
+    return float(np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0])
+
+
+def in_a_process(name: str, sizes: dict[str, int]) -> dict[str, float] | None:
+    """The measurement, in a process of its own; None if it failed."""
+    command = [sys.executable, __file__, "--one", json.dumps([name, sizes])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"  {name} {sizes}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def table(axis: str, longest: int) -> None:
+    sizes = [size for size in AXES[axis] if axis != "T" or size <= longest]
+    print(f"\n| {axis} = | " + " | ".join(f"{size:,}" for size in sizes) + " | exponent |")
+    print("|---" * (len(sizes) + 2) + "|")
+    for name in ENTRANTS:
+        if name.startswith("vw") and importlib.util.find_spec("vowpalwabbit") is None:
+            continue
+        found = []
+        for size in sizes:
+            given = {**SIZES, axis: size}
+            if axis != "T":  # enough rounds to measure, and no more than take a while
+                given["T"] = int(min(SIZES["T"], max(2_000, 2e9 / (given["K"] * given["nnz"] * 10))))
+            if axis == "nnz":
+                given["d"] = 10_000
+            found.append(in_a_process(name, given))
+        cells = ["—" if f is None else f"{1e-3 / f['seconds']:,.0f} k/s, {f['MB']:.0f} MB" for f in found]
+        known = [(size, f["seconds"]) for size, f in zip(sizes, found) if f is not None]
+        power = f"{exponent(*map(list, zip(*known))):.2f}" if len(known) > 2 else "—"
+        print(f"| {name} | " + " | ".join(cells) + f" | {power} |", flush=True)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--axis", choices=list(AXES), nargs="*", default=list(AXES))
+    arguments.add_argument("--longest", type=int, default=10_000_000)
+    arguments.add_argument("--one", help=argparse.SUPPRESS)
+    given = arguments.parse_args()
+    if given.one:
+        name, sizes = json.loads(given.one)
+        print(json.dumps(measure(name, **sizes)))
+        return
+    for axis in given.axis:
+        table(axis, given.longest)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""What a learner's state takes of the machine's memory, and how it takes half of that.
+
+In single precision the tables that an algorithm names on its card (`Card.single`: weights, and what is kept for each of
+them) hold float32. Every sum over them, and every other number, stays in double precision.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from gaptron.errors import InputError
+from gaptron.types import Problem
+
+PRECISIONS = ("double", "single")
+
+
+def in_single(state: Any, names: tuple[str, ...]) -> Any:
+    """The state with these tables in float32."""
+    return state._replace(**{name: getattr(state, name).astype(np.float32) for name in names})
+
+
+def size(state: Any, single: tuple[str, ...] = ()) -> int:
+    """How many bytes the arrays of a state take, these tables in single precision."""
+    return sum(part.nbytes // 2 if name in single else part.nbytes for name, part in zip(state._fields, state))
+
+
+def of_machine() -> int | None:
+    """How many bytes of memory the machine has; None where it does not say."""
+    if not hasattr(os, "sysconf"):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_fits(problem: Problem, taken: int, way_out: str = "") -> None:
+    """Refuse what cannot fit: asking for it would end the process, or the machine."""
+    room = of_machine()
+    if room is not None and taken > room:
+        raise InputError(
+            f"{problem.n_classes} classes × {problem.n_features} features take {taken / 1e9:.3g} GB, more than the "
+            f"{room / 1e9:.3g} GB of this machine's memory: is a column number wrong? Otherwise hash the features into "
+            f"fewer columns{way_out}"
+        )
