@@ -14,7 +14,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from gaptron.errors import SettingError
+from gaptron.errors import GaptronError, SettingError
 from gaptron.serve import entries
 from gaptron.serve.fold import DifferenceError
 from gaptron.serve.replay import replay
@@ -182,6 +182,20 @@ def test_a_new_leader_waits_for_decisions_under_way(leader: Served) -> None:
     decide.close()
     with psycopg.connect(leader.place) as other:
         other.execute("delete from log where event = 'slow'")  # it was no real decision
+
+
+def test_a_leader_whose_epoch_is_over_writes_nothing(leader: Served) -> None:
+    """Though its session lives and it believes that it leads."""
+    with psycopg.connect(leader.place) as other:
+        other.execute("update leader set epoch = epoch + 1")
+    store = shared(leader.service.store)
+    row = entries.Row(99, "triage", "decision", "late", 1, "{}")
+    for write in (lambda: store.append([row]), lambda: store.publish([]), lambda: store.admit(True), store.beat):
+        with pytest.raises(GaptronError, match="another process leads now"):
+            write()
+    assert store.find("triage", ["late"]) == {}
+    with psycopg.connect(leader.place) as other:
+        other.execute("update leader set epoch = epoch - 1")
 
 
 def test_a_wait_that_is_over_is_learned_from(leader: Served, decider: Served) -> None:
