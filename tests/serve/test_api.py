@@ -317,8 +317,8 @@ def test_weights_are_those_of_a_learner_taught_the_log(served: Served) -> None:
 
 def test_labels_that_were_not_available_are_not_learned_about(served: Served) -> None:
     """The learner is told what could be played when it learns, too."""
-    served.make(name="some", algorithm="squarecb", settings={"horizon": 100, "norm": 2.0}, features=2)
-    twin = gaptron.Learner("squarecb", classes=TRIAGE["labels"], feedback="bandit", horizon=100, norm=2.0, n_features=2)
+    served.make(name="some", algorithm="banditron", settings={"gamma": 0.3}, features=2)
+    twin = gaptron.Learner("banditron", classes=TRIAGE["labels"], feedback="bandit", gamma=0.3, n_features=2)
     for t in range(30):
         left = [label for label in TRIAGE["labels"] if label != TRIAGE["labels"][t % 3]]
         made = served.decide(f"e{t}", tuple(ROWS[t]), model="some", exclude=[TRIAGE["labels"][t % 3]]).json()
