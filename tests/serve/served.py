@@ -39,7 +39,7 @@ class Served:
         self.failure = problem
 
     def run(self, task: Any) -> Any:
-        return self.loop.run_until_complete(task)
+        return self.loop.run_until_complete(asyncio.wait_for(task, 120.0))  # or a failed service is waited for forever
 
     def call(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
         if body is not None:

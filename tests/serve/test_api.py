@@ -315,6 +315,39 @@ def test_weights_are_those_of_a_learner_taught_the_log(served: Served) -> None:
     assert (served.model().adapter.learner.weights == twin.weights).all() and twin.weights.any()
 
 
+def test_labels_that_were_not_available_are_not_learned_about(served: Served) -> None:
+    """The learner is told what could be played when it learns, too."""
+    served.make(name="some", algorithm="banditron", settings={"gamma": 0.3}, features=2)
+    twin = gaptron.Learner("banditron", classes=TRIAGE["labels"], feedback="bandit", gamma=0.3, n_features=2)
+    for t in range(30):
+        left = [label for label in TRIAGE["labels"] if label != TRIAGE["labels"][t % 3]]
+        made = served.decide(f"e{t}", tuple(ROWS[t]), model="some", exclude=[TRIAGE["labels"][t % 3]]).json()
+        assert made["label"] in left
+        served.answer(f"e{t}", model="some", correct=made["label"] == "chat")
+        twin.learn_logged(ROWS[t], made["label"], made["probability"], correct=made["label"] == "chat", among=left)
+    assert (served.model("some").adapter.learner.weights == twin.weights).all() and twin.weights.any()
+
+
+def test_a_shorter_wait_is_over_first(served: Served) -> None:
+    """What is due is learned in the order of when it was due, not of when it was asked."""
+    served.make(name="slow", wait=60, default="wrong")
+    for t in range(6):
+        served.decide(f"long-{t}", tuple(ROWS[t]), model="slow")
+        served.time += 1_000_000
+    served.call("PATCH", "/v1/models/slow", {"wait": 10})
+    for t in range(6, 12):
+        served.decide(f"short-{t}", tuple(ROWS[t]), model="slow")
+        served.time += 1_000_000
+    order = [*(f"short-{t}" for t in range(6, 12)), *(f"long-{t}" for t in range(6))]
+    learned: list[str] = []
+    model, learn = served.model("slow"), served.model("slow")._learn
+    waiting = {id(held.decision): event for event, held in model.waiting.items()}
+    model._learn = lambda decision, *more: (learned.append(waiting[id(decision)]), learn(decision, *more))
+    served.pass_time(100)
+    assert learned == order
+    replay(served.service.store)
+
+
 def test_the_snapshot_is_a_model_file(served: Served, tmp_path: Path) -> None:
     lesson(served, 20)
     path = tmp_path / "triage.gaptron"

@@ -1,5 +1,6 @@
 """Deciders beside a leader, on a real PostgreSQL: stale models, exact probabilities, every event once."""
 
+import asyncio
 import signal
 import time
 import uuid
@@ -13,7 +14,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from gaptron.errors import SettingError
+from gaptron.errors import GaptronError, SettingError
 from gaptron.serve import entries
 from gaptron.serve.fold import DifferenceError
 from gaptron.serve.replay import replay
@@ -121,6 +122,22 @@ def test_who_does_what(leader: Served, decider: Served) -> None:
     assert "width" in decider.decide("e1", model="wide").json()["detail"]
 
 
+def test_answers_at_once_take_each_decision_in_once(leader: Served, decider: Served) -> None:
+    for t in range(10):
+        decider.decide(f"e{t}")
+
+    async def answer(t: int) -> int:
+        path = f"/v1/models/triage/decisions/e{t}/outcome"
+        return (await leader.client.put(path, json={"correct": t % 2 == 0})).status_code
+
+    async def all_at_once() -> list[int]:
+        return await asyncio.gather(*map(answer, range(10)))
+
+    assert leader.run(all_at_once()) == [200] * 10 and leader.failure is None
+    assert leader.model().tally.decisions == 10
+    assert replay(leader.service.store).decisions == 10
+
+
 def test_decisions_go_on_while_nobody_leads(leader: Served, decider: Served) -> None:
     decider.decide("before")
     leader.stop()
@@ -165,6 +182,20 @@ def test_a_new_leader_waits_for_decisions_under_way(leader: Served) -> None:
     decide.close()
     with psycopg.connect(leader.place) as other:
         other.execute("delete from log where event = 'slow'")  # it was no real decision
+
+
+def test_a_leader_whose_epoch_is_over_writes_nothing(leader: Served) -> None:
+    """Though its session lives and it believes that it leads."""
+    with psycopg.connect(leader.place) as other:
+        other.execute("update leader set epoch = epoch + 1")
+    store = shared(leader.service.store)
+    row = entries.Row(99, "triage", "decision", "late", 1, "{}")
+    for write in (lambda: store.append([row]), lambda: store.publish([]), lambda: store.admit(True), store.beat):
+        with pytest.raises(GaptronError, match="another process leads now"):
+            write()
+    assert store.find("triage", ["late"]) == {}
+    with psycopg.connect(leader.place) as other:
+        other.execute("update leader set epoch = epoch - 1")
 
 
 def test_a_wait_that_is_over_is_learned_from(leader: Served, decider: Served) -> None:
