@@ -235,7 +235,7 @@ class BanditBook(Book):
     def __init__(self, K, d, reach=20.0, theta=2.0, pace=0.5, guard=math.inf, delay=0):
         super().__init__(K, d, guard)
         self.delay, self.missing, self.most = delay, 0, 0  # certified rounds without an answer
-        self.charged = 0.0
+        self.charged, self.partial = 0.0, False
         self.reach, self.budget, self.pace, self.e0 = reach, theta, pace, 2 * LN2**2 / K
         self.A, self.C = Newton(K, d, d <= 1024), Newton(K, d, False, most=0.5)
         self.U = np.zeros((K, d))  # one against all
@@ -291,8 +291,14 @@ class BanditBook(Book):
         R = s.b_t - (self.M + self.waiting - self.psi)
         s.free = s.forced or (self.budget > 0 and R >= 1 and 1 - B[s.heir] / B.sum() <= min(1.0, R / s.b_t))
         s.level = 0.0
-        if s.free:
-            q = A == s.caller if s.forced else np.arange(len(A)) == s.heir
+        if s.forced:
+            q = A == s.caller
+        elif s.free:
+            q = np.arange(len(A)) == s.heir
+            if self.partial:
+                P = B / B.sum()
+                q = np.where(q, 0.0, 1 / (len(A) + 1000 * math.sqrt(self.t + 1) * (P[s.heir] - P)))
+                q[s.heir] = 1 - q.sum()
         else:
             kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.1 / (2 * LN2**2)
             loss, mu, n = np.array([log_loss(s.z, y) for y in range(len(A))]), s.p @ s.a, len(A)
@@ -324,6 +330,7 @@ class BanditBook(Book):
         K, A, x = self.K, s.A, s.x
         own = own if self.delay and own is not None else s
         at, hit = int(np.flatnonzero(s.A == label)[0]), reward >= 0.5
+        self.partial |= 0 < reward < 1
         q = s.q[label] if chance is None else chance
         last = self.last if last is None else last
         e = np.eye(len(A))[at]

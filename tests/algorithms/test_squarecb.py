@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import gaptron
 from gaptron.algorithms import squarecb as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels import oracles
+from gaptron.kernels import oracles, simplex
 from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, SparseRow
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
@@ -96,7 +96,7 @@ def test_six_rounds_by_hand():
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30).map(np.array), st.floats(0, 1e6))
 def test_q_is_a_distribution_and_no_label_falls_below_its_floor(f, gamma):
     K, top, q = len(f), int(f.argmax()), np.zeros(len(f))
-    file.inverse_gap(f, np.ones(len(f), dtype=bool), len(f), top, gamma, q)
+    simplex.inverse_gap(f, f, len(f), top, gamma, q)
     assert q.sum() == pytest.approx(1.0, abs=1e-12)
     assert (q >= (1 - 1e-12) / (K + gamma)).all()
     assert q[top] == q.max() and q[top] >= (1 - 1e-12) / K

@@ -47,12 +47,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.jit import jit
 from gaptron.kernels.oracles import ADAGRAD, ORACLES, STEPS, fit, predict, step_for
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, exclude
-from gaptron.types import Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
+from gaptron.kernels.simplex import best, draw, exclude, inverse_gap
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 WEIGHTINGS = ("gap", "first-order")
 CARD = Card(
@@ -169,18 +168,6 @@ def bound(problem: Problem, settings: SquareCB, comparator: Comparator) -> float
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
-@jit
-def inverse_gap(f: Vector, among: Flags, K: int, top: int, gamma: float, q: Vector) -> None:
-    """Line 2 for the K available labels: none gets less than 1/(K + γ), and the top no less than 1/K."""
-    rest = 0.0
-    for k in range(f.shape[0]):
-        q[k] = 0.0
-        if k != top and among[k]:
-            q[k] = 1.0 / (K + gamma * max(f[top] - f[k], 0.0))
-            rest += q[k]
-    q[top] = max(1.0 - rest, 1.0 / K)
-
-
 def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBScratch, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
@@ -190,7 +177,7 @@ def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBS
     gamma = s.c * (state.clock[0].decisions + 1.0) ** s.exponent
     if s.weighting == FIRST_ORDER:
         gamma /= max(1.0 - work.f[top], 1e-12)
-    inverse_gap(work.f, rd.among, K, top, gamma, rd.p)
+    inverse_gap(work.f, rd.z, K, top, gamma, rd.p)
     return draw(rd.p, top, u)
 
 

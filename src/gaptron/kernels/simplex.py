@@ -89,6 +89,18 @@ def mix_uniform(p: Vector, among: Flags, top: int, a: float) -> None:
 
 
 @jit
+def inverse_gap(f: Vector, z: Vector, n: int, top: int, gamma: float, q: Vector) -> None:
+    """q(k) = 1/(n + γ(f_top - f_k)) for the n available labels, those with z_k > -∞; what is left goes to the top."""
+    rest = 0.0
+    for k in range(f.shape[0]):
+        q[k] = 0.0
+        if k != top and z[k] > -math.inf:
+            q[k] = 1.0 / (n + gamma * max(f[top] - f[k], 0.0))
+            rest += q[k]
+    q[top] = max(1.0 - rest, 1.0 / n)
+
+
+@jit
 def point(p: Vector, top: int) -> None:
     """p = e_top."""
     for k in range(p.shape[0]):

@@ -24,7 +24,8 @@ under bandit feedback a one-against-all regression too. They see x̃ = x/√n, n
           a     without f_0, range 5                            ln of all together, range 10
       3         λ = 0                                           free rounds: q = e_k̂, nothing is asked, while
                                                                 M + O - Ψ of them (misses, unanswered, what their hits
-                                                                prove) leaves room in θ(D² + 10)/(2ε)
+                                                                prove) leaves room in θ(D² + 10)/(2ε); once an answer
+                                                                was worth a fraction, others by their inverse gap to k̂
       5   ĝ     (p̃ - e_y)/ln 2, e_y told                        (p̃ - (r/q(y'))·e_y')/ln 2, not in free rounds
           H     += 1[k° = y] - q(y), k° without f_0
 

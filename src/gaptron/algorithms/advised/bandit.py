@@ -27,7 +27,7 @@ from gaptron.kernels.likelihood import pull_of, rewarded
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rows import add_from, add_one, scores, zeros
-from gaptron.kernels.simplex import best, draw, least_exploration, point, softmax
+from gaptron.kernels.simplex import best, draw, inverse_gap, least_exploration, point, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
@@ -43,6 +43,7 @@ SHARE, EVIDENCE = 0.01, 5.0  # of the weight is dealt out evenly after an answer
 OPTIMISM = 0.2
 SMALL_HIT, SMALL_MISS = 0.1, 1e-3  # an adviser passes over answers it was this sure of
 CURVATURE, TRACKING = 0.5, 0.25  # newton's times K, the tracker's
+CURIOSITY = 1000.0  # γ/√t: how rarely other labels are tried in free rounds, once answers were worth a fraction
 HARDEST = 0.5  # the tracker's precision never rises above this, so that it goes on learning
 
 
@@ -134,6 +135,7 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             tries=0.0,  # plays of such labels
             beta=0.0,  # newton's score for "none of the labels"
             pushes=0.0,  # squares of its derivatives
+            partial=0,  # was an answer neither right nor wrong?
             last=UNKNOWN,  # the last label, if it was right
         ),
     )
@@ -167,6 +169,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
                 share=0.0,  # ‖x‖²/X²
                 scale=0.0,  # x̃ = scale·x
                 heard=0.0,  # Σ ω_j of those who speak
+                blend=0.0,  # Σ B
                 level=0.0,  # λ
                 v=0.0,
                 none=0.0,  # newton's probability that no label is right
@@ -282,7 +285,7 @@ def blend(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: i
             outside += more / (1.0 + state.asked[k]) * new
         work.B[i] = outside + certified
         total += work.B[i]
-    now.top = best(work.B[:n])
+    now.top, now.blend = best(work.B[:n]), total
     return float(work.B[now.top] / total)
 
 
@@ -366,6 +369,9 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     if apart and forced(s.guard, t):
         point(q, now.caller)
         free = True
+    elif free and t.partial:
+        # Advice that fits a steady fraction exactly stops learning, and nothing else would ever be tried.
+        inverse_gap(work.B[:n], work.B[:n], n, now.top, CURIOSITY * math.sqrt(t.rounds + 1.0) / now.blend, q)
     elif free:
         point(q, now.top)
     else:
@@ -598,6 +604,8 @@ def learn(
     """Line 5: the certified learner or the side run, who is heard, what was found, and the advisers."""
     K, n, now, reward = rd.z.shape[0], work.now[0].n, work.now[0], rd.answer[0].reward
     at = place_of(label, work.labels[:n])
+    if 0.0 < reward < 1.0:
+        state.total[0].partial = 1
     if rd.mark[0].free:
         learn_free(s, state, x, rd, work, n, at, reward)
     else:
