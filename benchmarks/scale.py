@@ -142,7 +142,7 @@ def table(axis: str, longest: int) -> None:
             if axis == "nnz":
                 given["d"] = 10_000
             found.append(in_a_process(name, given))
-        cells = ["—" if f is None else f"{1e-3 / f['seconds']:,.0f} k/s, {f['MB']:.0f} MB" for f in found]
+        cells = ["—" if f is None else f"{1e-3 / f['seconds']:.3g} k/s, {f['MB']:.0f} MB" for f in found]
         known = [(size, f["seconds"]) for size, f in zip(sizes, found) if f is not None]
         power = f"{exponent(*map(list, zip(*known))):.2f}" if len(known) > 2 else "—"
         print(f"| {name} | " + " | ".join(cells) + f" | {power} |", flush=True)

@@ -1,20 +1,29 @@
-"""The service under load, beside a bare echo of the same framework: requests a second, latencies, and a restart.
+"""The service under load: beside a bare echo of the same framework, held at a rate for minutes, and restarted.
 
     python benchmarks/serve.py [--seconds 10] [--connections 16 64] [--store postgresql://...]
+    python benchmarks/serve.py --hold 600 --rate 1000 [--store postgresql://...]
 
-Each load runs in this process with asyncio; the service is a process of its own. Half of the requests are decisions,
-half are their answers. Ratios of one run count, not its absolute numbers.
+The callers run in this process with asyncio, the service is a process of its own, and both want the same processors.
+Half of the requests are decisions, half are their answers. Ratios of one run count, not its absolute numbers. With
+--hold requests are sent at their times, whether or not those before were answered, and a latency counts from the time
+a request was due. In PostgreSQL a schema of its own is made and dropped.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -33,8 +42,21 @@ paths = ["/v1/models/m/decisions", "/v1/models/m/decisions/{{event}}/outcome", "
 app = Starlette(routes=[Route(path, echo, methods=["POST", "PUT"]) for path in paths])
 uvicorn.run(app, port={PORT}, log_level="error")
 """
-ROWS = (np.random.default_rng(0).normal(size=(1000, 100)) / 10.0).tolist()
+FORGETFUL = f"""
+import sys
+from gaptron.serve.run import run
+from gaptron.serve.service import Options
+from gaptron.serve.store.sqlite import SqliteStore
+
+SqliteStore.append = lambda *given: None
+run(SqliteStore(sys.argv[1]), "127.0.0.1", {PORT}, Options())
+"""
+ROWS = [json.dumps(row) for row in (np.random.default_rng(0).normal(size=(1000, 100)) / 10.0).tolist()]
 LABELS = [f"label-{k}" for k in range(10)]
+DECISIONS = "/v1/models/m/decisions"
+
+
+# --- callers --------------------------------------------------------------------------------------------------------
 
 
 class Connection:
@@ -45,70 +67,144 @@ class Connection:
         self._read, self._write = await asyncio.open_connection("127.0.0.1", PORT)
         return self
 
-    async def call(self, method: str, path: str, body: object) -> tuple[int, bytes]:
-        """Status and body of the answer."""
-        data = json.dumps(body).encode()
+    async def call(self, method: str, path: str, text: str) -> bytes:
+        """The body of the answer."""
+        data = text.encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         self._write.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
-        status = int((await self._read.readline()).split()[1])
-        length = 0
-        while (line := await self._read.readline()) != b"\r\n":
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split(b":")[1])
-        return status, await self._read.readexactly(length)
+        answer = await self._read.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        body = await self._read.readexactly(length)
+        assert answer[9:10] == b"2", body
+        return body
+
+    async def decide(self, event: str, row: int) -> bytes:
+        """One decision."""
+        return await self.call("POST", DECISIONS, f'{{"event_id":"{event}","x":{ROWS[row % 1000]}}}')
+
+    async def answer(self, event: str, right: bool) -> bytes:
+        """Its answer."""
+        return await self.call("PUT", f"{DECISIONS}/{event}/outcome", f'{{"correct":{str(right).lower()}}}')
 
     def close(self) -> None:
         """Hang up."""
         self._write.close()
 
 
-async def load(connections: int, seconds: float, run: str) -> np.ndarray:
+async def opened(count: int) -> list[Connection]:
+    return [await Connection().open() for _ in range(count)]
+
+
+async def as_fast_as_it_goes(connections: int, seconds: float, run: str) -> np.ndarray:
     """Decide and answer; the latency of each request in ms."""
     took: list[float] = []
     end = time.perf_counter() + seconds
-    opened = [await Connection().open() for _ in range(connections)]
+    callers = await opened(connections)
 
     async def one(number: int, connection: Connection) -> None:
         count = 0
         while time.perf_counter() < end:
             event, count = f"{run}-{number}-{count}", count + 1
-            for method, path, body in (
-                ("POST", "/v1/models/m/decisions", {"event_id": event, "x": ROWS[(count + number) % 1000]}),
-                ("PUT", f"/v1/models/m/decisions/{event}/outcome", {"correct": count % 3 == 0}),
-            ):
-                start = time.perf_counter()
-                status, text = await connection.call(method, path, body)
-                took.append(1000.0 * (time.perf_counter() - start))
-                assert status < 300, text
+            start = time.perf_counter()
+            await connection.decide(event, count + number)
+            middle = time.perf_counter()
+            await connection.answer(event, count % 3 == 0)
+            took.extend((1000.0 * (middle - start), 1000.0 * (time.perf_counter() - middle)))
 
-    await asyncio.gather(*(one(number, connection) for number, connection in enumerate(opened)))
-    for connection in opened:
+    await asyncio.gather(*(one(number, connection) for number, connection in enumerate(callers)))
+    for connection in callers:
         connection.close()
     return np.array(took)
+
+
+async def at_a_rate(rate: float, seconds: float, connections: int) -> tuple[np.ndarray, float]:
+    """`rate` decisions a second, each answered a second later; latencies in ms, and the seconds it took."""
+    took: list[float] = []
+    callers = await opened(connections)
+    begun = time.perf_counter()
+    todo = deque((begun + number / rate, number) for number in range(int(rate * seconds)))
+    answers: deque[tuple[float, int]] = deque()
+
+    async def one(connection: Connection) -> None:
+        while todo or answers:
+            which = answers if answers and (not todo or answers[0][0] <= todo[0][0]) else todo
+            due, number = which.popleft()
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            if which is todo:
+                await connection.decide(f"held-{number}", number)
+                answers.append((due + 1.0, number))
+            else:
+                await connection.answer(f"held-{number}", number % 3 == 0)
+            took.append(1000.0 * (time.perf_counter() - due))
+
+    await asyncio.gather(*map(one, callers))
+    for connection in callers:
+        connection.close()
+    return np.array(took), time.perf_counter() - begun
 
 
 async def batches(seconds: float, run: str) -> float:
     """Decisions a second in batches of 100."""
     connection, done, start = await Connection().open(), 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
-        rows = [{"event_id": f"{run}-{done + i}", "x": ROWS[i]} for i in range(100)]
-        status, text = await connection.call("POST", "/v1/models/m/decisions/batch", {"decisions": rows})
-        assert status == 200, text
+        rows = ",".join(f'{{"event_id":"{run}-{done + i}","x":{ROWS[i]}}}' for i in range(100))
+        await connection.call("POST", f"{DECISIONS}/batch", f'{{"decisions":[{rows}]}}')
         done += 100
     connection.close()
     return done / (time.perf_counter() - start)
 
 
-def wait(process: subprocess.Popen, path: str) -> float:
+# --- servers --------------------------------------------------------------------------------------------------------
+
+
+def wait(process: subprocess.Popen) -> float:
+    """Seconds until it is ready."""
     start = time.perf_counter()
     while True:
         assert process.poll() is None
         try:
-            if httpx.get(f"http://127.0.0.1:{PORT}{path}").status_code < 500:
+            if httpx.get(f"http://127.0.0.1:{PORT}/readyz").status_code < 500:
                 return time.perf_counter() - start
         except httpx.HTTPError:
             pass
-        time.sleep(0.05)
+        time.sleep(0.02)
+
+
+@contextmanager
+def server(*command: str, model: bool = True) -> Iterator[subprocess.Popen]:
+    """A server with a model that has been warmed up."""
+    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
+    try:
+        wait(process)
+        if model:
+            spec = {"name": "m", "labels": LABELS, "features": 100}
+            assert httpx.post(f"http://127.0.0.1:{PORT}/v1/models", json=spec, timeout=300).status_code == 201
+            asyncio.run(as_fast_as_it_goes(4, 1.0, "warm"))
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def serve(store: str) -> list[str]:
+    return ["-m", "gaptron", "serve", "--store", store, "--port", str(PORT)]
+
+
+@contextmanager
+def fresh_store(url: str) -> Iterator[str]:
+    """A place for a store: a folder, or a schema of its own in this database."""
+    if not url:
+        folder = tempfile.mkdtemp(prefix="gaptron-bench-", dir=os.environ.get("GAPTRON_BENCH_FOLDER"))
+        yield f"{folder}/store"
+        shutil.rmtree(folder)
+        return
+    import psycopg  # noqa: PLC0415
+
+    name = f"bench_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'create schema "{name}"')
+        yield f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{name}"
+        connection.execute(f'drop schema "{name}" cascade')
 
 
 def processor(process: subprocess.Popen) -> float:
@@ -117,54 +213,95 @@ def processor(process: subprocess.Popen) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measured(name: str, process: subprocess.Popen, connections: int, seconds: float) -> float:
+# --- what is measured -----------------------------------------------------------------------------------------------
+
+
+def measured(name: str, process: subprocess.Popen, connections: int, seconds: float, beside: float = 0.0) -> float:
+    """Requests a second."""
     before = processor(process)
-    took = asyncio.run(load(connections, seconds, name.replace(" ", "-").replace(",", "")))
+    took = asyncio.run(as_fast_as_it_goes(connections, seconds, name.replace(" ", "-")))
     rate, cost = len(took) / seconds, 1e6 * (processor(process) - before) / len(took)
     p50, p99 = np.percentile(took, [50, 99])
+    share = f"  {rate / beside:.2f} of the echo" if beside else ""
     print(
-        f"{name:28} {rate:7.0f} requests/s  p50 {p50:6.1f} ms  p99 {p99:6.1f} ms  {cost:5.0f} µs of processor",
+        f"{name:20} {connections:3} connections {rate:7.0f} requests/s  p50 {p50:6.1f} ms  p99 {p99:6.1f} ms"
+        f"  {cost:5.0f} µs of processor{share}",
         flush=True,
     )
     return rate
+
+
+def beside_an_echo(given: Any) -> None:
+    echoed: dict[int, float] = {}
+    with server("-c", ECHO, model=False) as process:
+        for connections in given.connections:
+            echoed[connections] = measured("echo", process, connections, given.seconds)
+    with fresh_store("") as store, server("-c", FORGETFUL, store) as process:
+        for connections in given.connections:
+            measured("without the log", process, connections, given.seconds, echoed[connections])
+    with fresh_store(given.store) as store:
+        with server(*serve(store)) as process:
+            for connections in given.connections:
+                measured("with the log", process, connections, given.seconds, echoed[connections])
+            before = processor(process)
+            rate = asyncio.run(batches(given.seconds, "batch"))
+            cost = 1e6 * (processor(process) - before) / (rate * given.seconds)
+            print(f"batches of 100: {rate:.0f} decisions/s, {cost:.0f} µs of processor each")
+            entries = httpx.get(f"http://127.0.0.1:{PORT}/v1/models/m/report").json()["seq"]
+        restarts(store, entries)
+
+
+def restarts(store: str, entries: int) -> None:
+    """Behind a kill -9, and behind a proper end."""
+    for after in ("kill -9", "an end that left a snapshot"):
+        process = subprocess.Popen([sys.executable, *serve(store)], stdout=subprocess.DEVNULL)
+        took = wait(process)
+        print(f"restart after {after}: {took:.1f} s, {processor(process):.1f} s of processor; {entries} entries")
+        process.terminate()
+        process.wait()
+
+
+def held(given: Any) -> None:
+    with fresh_store(given.store) as store:
+        with server(*serve(store)) as process:
+            before = processor(process)
+            took, seconds = asyncio.run(at_a_rate(given.rate, given.hold, given.connections[-1]))
+            cost = 1e6 * (processor(process) - before) / len(took)
+        p50, p99, most = np.percentile(took, [50, 99, 100])
+        print(
+            f"{given.rate:.0f} decisions/s and as many answers for {given.hold:.0f} s: it took {seconds:.1f} s; "
+            f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {most:.0f} ms; {cost:.0f} µs of processor a request"
+        )
+        for start in range(0, len(took), max(1, len(took) // 10)):
+            part = took[start : start + len(took) // 10]
+            if len(part) > 100:
+                print(f"  p99 from request {start}: {np.percentile(part, 99):.1f} ms")
+        print(f"acknowledged and not in the log after kill -9: {lost(store, len(took) // 2)}")
+
+
+def lost(store: str, pairs: int) -> int:
+    """How many of the decisions and answers that were acknowledged are not in the log."""
+    from gaptron.serve.store import open_store  # noqa: PLC0415
+
+    opened_store = open_store(store)
+    there = {(row.kind, row.event) for row, _ in opened_store.read()}
+    opened_store.close()
+    wanted = [(kind, f"held-{number}") for number in range(pairs) for kind in ("decision", "outcome")]
+    return sum(one not in there for one in wanted)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=10.0)
     options.add_argument("--connections", type=int, nargs="+", default=[16, 64])
-    options.add_argument("--store", default="")
+    options.add_argument("--store", default="", help="postgresql://...; by default a folder (SQLite)")
+    options.add_argument("--hold", type=float, default=0.0, help="hold a rate for so many seconds instead")
+    options.add_argument("--rate", type=float, default=1000.0, help="--hold: decisions a second, and as many answers")
     given = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="gaptron-bench-"))
-    store = given.store or str(folder / "store")
-    echoed = {}
-    echo = subprocess.Popen([sys.executable, "-c", ECHO])
-    wait(echo, "/readyz")
-    for connections in given.connections:
-        echoed[connections] = measured(f"echo, {connections} connections", echo, connections, given.seconds)
-    echo.kill()
-    echo.wait()
-    command = [sys.executable, "-m", "gaptron", "serve", "--store", store, "--port", str(PORT)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    wait(server, "/readyz")
-    spec = {"name": "m", "labels": LABELS, "features": 100}
-    assert httpx.post(f"http://127.0.0.1:{PORT}/v1/models", json=spec, timeout=300).status_code == 201
-    asyncio.run(load(4, 1.0, "warm"))
-    for connections in given.connections:
-        rate = measured(f"service, {connections} connections", server, connections, given.seconds)
-        print(f"{'':28} {rate / echoed[connections]:7.2f} of the echo")
-    print(f"batches of 100: {asyncio.run(batches(given.seconds, 'batch')):.0f} decisions/s")
-    entries = httpx.get(f"http://127.0.0.1:{PORT}/v1/models/m/report").json()["seq"]
-    server.kill()
-    server.wait()
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    print(f"restart after kill -9 with {entries} entries and no snapshot: {wait(server, '/readyz'):.1f} s")
-    server.terminate()
-    server.wait()
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    print(f"restart from a snapshot: {wait(server, '/readyz'):.1f} s")
-    server.terminate()
-    server.wait()
+    if given.hold:
+        held(given)
+    else:
+        beside_an_echo(given)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The sources are parsed, never run, so that building the pages needs no compiler.
 """
 
 import ast
+import html
 import inspect
 import re
 from pathlib import Path
@@ -110,7 +111,8 @@ def body(docstring: str) -> str:
             joined[-1] = joined[-1][:-4] + "\n\n" + _dedent(part) + "\n```"
         else:
             kind = next((word for start, word in BLOCKS.items() if part.startswith(start)), "text")
-            joined.append(f"```{kind}\n" + _dedent(part) + "\n```")
+            fence = "``` { .text .lines }" if kind == "text" else f"```{kind}"
+            joined.append(f"{fence}\n" + _dedent(part) + "\n```")
     return "\n\n".join(joined) + "\n"
 
 
@@ -386,6 +388,43 @@ def with_test_names(markdown: str) -> str:
     return re.sub(r"`(test_e\d\d_)\*`", named, markdown)
 
 
+# --- formulas ---------------------------------------------------------------------------------------------
+
+
+def with_formulas(markdown: str) -> str:
+    """Blocks of TeX become MathML, which browsers draw by themselves: no script, no font, no network."""
+    from latex2mathml.converter import convert  # noqa: PLC0415  (the tests read this file without it)
+
+    def drawn(match: re.Match[str]) -> str:
+        words = html.escape(" ".join(match[1].split()), quote=True)
+        parts = (convert(part, display="block") for part in re.split(r"\\qquad", match[1].strip()))
+        return f'<div class="formula" data-tex="{words}">{"".join(parts)}</div>'
+
+    return re.sub(r"^```math\n(.*?)\n```$", drawn, markdown, flags=re.M | re.S)
+
+
+FORMULAS = ("abstention", "advised", "answers", "errata", "frugal", "notation", "observed", "theory")
+# A letter, perhaps with a mark or a prime, or a short word; then _ or ^ and an index of one letter, or in braces: x_t,
+# p̃_y, y\*_t, z_y\*, κ_vR², a_min, Λ_{T−1}, ℓ^y.
+_BASE = r"(?:(?<![a-z_])[^\W\d_]|\b(?:gap|mask|max|min))[\u0302-\u0304]?(?:'|\\\*|\*)*|(?<=\))"
+_INDEX = re.compile(rf"({_BASE})([_^])(\{{[^}}\n]+\}}|min|max|[^\W\d_]\u0303?(?:\\\*)?|\d)")
+_CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`|<div class=\"formula\".*?</div>|\]\([^)]*\))", re.M | re.S)
+
+
+def with_indices(markdown: str) -> str:
+    """Indices in the words of a page that speaks of theory are set lower or higher: x_t, ℓ^y. Code stays as it is."""
+    parts = _CODE.split(markdown)
+    for at in range(0, len(parts), 2):
+        parts[at] = _INDEX.sub(_moved, parts[at])
+    return "".join(parts)
+
+
+def _moved(found: re.Match[str]) -> str:
+    tag = "sub" if found[2] == "_" else "sup"
+    index = found[3].removeprefix("{").removesuffix("}")
+    return f"{found[1]}<{tag}>{index}</{tag}>"
+
+
 # --- for mkdocs -------------------------------------------------------------------------------------------
 
 
@@ -427,5 +466,6 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Write out the names of the errata's tests."""
-    return with_test_names(markdown) if page.file.src_uri == "errata.md" else markdown
+    """Write out the names of the errata's tests, and draw the formulas."""
+    markdown = with_formulas(with_test_names(markdown) if page.file.src_uri == "errata.md" else markdown)
+    return with_indices(markdown) if page.file.src_uri.removesuffix(".md") in FORMULAS else markdown

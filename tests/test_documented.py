@@ -133,3 +133,26 @@ def test_internal_links_lead_somewhere() -> None:
             for part in here.parts:
                 parts = parts[:-1] if part == ".." else [*parts, part]
             assert "/".join(parts) in pages or name == "changelog.md", f"{name} → {target}"
+
+
+# --- formulas ---
+
+
+def test_formulas_are_drawn_and_none_holds_a_word_of_tex_that_was_not_understood():
+    pytest.importorskip("latex2mathml")
+    drawn = 0
+    for path in sorted(DOCS.glob("*.md")):
+        page = HOOKS.with_formulas(path.read_text(encoding="utf-8"))
+        assert "```math" not in page, path.name
+        for formula in re.findall(r'<div class="formula"[^>]*>(.*?)</div>', page):
+            assert formula.startswith("<math") and "\\" not in formula, (path.name, formula)
+            drawn += 1
+    assert drawn >= 15
+
+
+def test_indices_are_set_lower_and_code_stays():
+    words = r"x_t, y\*_t, κ_vR², Λ_{T−1}, ℓ^y, a_min; `x_t`, reuters_r8, [a](a_b.md)"
+    assert HOOKS.with_indices(words) == (
+        r"x<sub>t</sub>, y\*<sub>t</sub>, κ<sub>v</sub>R², Λ<sub>T−1</sub>, ℓ<sup>y</sup>, a<sub>min</sub>; "
+        "`x_t`, reuters_r8, [a](a_b.md)"
+    )

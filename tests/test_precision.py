@@ -80,7 +80,9 @@ def test_what_is_refused():
 def test_what_cannot_fit_is_refused_with_sizes_and_a_way_out(monkeypatch):
     monkeypatch.setattr(memory, "of_machine", lambda: 10**6)
     wide = sp.csr_matrix((np.ones(1), ([0], [0])), shape=(1, 30_000))
-    words = "2 classes × 30000 features take .* GB, more than the 0.001 GB of this machine's memory.*precision=\"single\""
+    words = (
+        '2 classes × 30000 features take .* GB, more than the 0.001 GB of this machine\'s memory.*precision="single"'
+    )
     refused = gaptron.Learner(n_classes=2, norm=1.0)  # three learners in one: 1.4 MB, though weights alone would fit
     with pytest.raises(InputError, match=words):
         refused.decide(wide)

@@ -9,7 +9,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +34,11 @@ class ServiceError(GaptronError):
         self.status = status
         super().__init__(message)
 
+    @property
+    def is_away(self) -> bool:
+        """Could the same request do better later?"""
+        return self.status is None or self.status in AGAIN
+
 
 class Answer(NamedTuple):
     """A label to play. `decided` is False if it is the fallback: then there is nothing to answer."""
@@ -45,44 +50,15 @@ class Answer(NamedTuple):
     decided: bool
 
 
-class _Words:
-    """What both clients have in common: the requests, and how answers are read."""
+class _Attempt(NamedTuple):
+    """One of the times a request is sent."""
 
-    def __init__(self, url: str, model: str, *, key: str | None, timeout: float, fallback: str | None) -> None:
-        self._path = f"/v1/models/{model}"
-        self._fallback = fallback
-        self._http: dict[str, Any] = {
-            "base_url": url,
-            "timeout": timeout,
-            "headers": {} if key is None else {"Authorization": f"Bearer {key}"},
-        }
-
-    def _decision(self, x: Any, event_id: str | None, more: Mapping[str, Any]) -> dict[str, Any]:
-        given = {"features": dict(x)} if isinstance(x, Mapping) else {"x": [float(value) for value in x]}
-        return {"event_id": event_id or new_event_id(), **given, **more}
-
-    def _read(self, event_id: str, response: httpx.Response) -> Answer:
-        body = _body(response)
-        return Answer(event_id, body["label"], body["probability"], body.get("distribution"), True)
-
-    def _instead(self, event_id: str, problem: ServiceError) -> Answer:
-        """The fallback, where the service is away; what it refuses is refused here too."""
-        if self._fallback is None or problem.status not in (None, *AGAIN):
-            raise problem
-        return Answer(event_id, self._fallback, None, None, False)
-
-    def _outcome(self, answer: Answer | str, outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-        if not outcome:
-            raise InputError("say how it turned out: correct=, reward=, label= or void=")
-        if isinstance(answer, Answer):
-            if not answer.decided:
-                return None
-            answer = answer.event_id
-        return f"{self._path}/decisions/{answer}/outcome", dict(outcome)
+    last: bool
+    pause: float  # seconds before the next
 
 
-class Client(_Words):
-    """Decisions of one model of a service. Use it in a `with`, or `close` it: then every answer has been delivered.
+class Caller:
+    """What both clients have in common: what they are made of, the requests, and how answers are read.
 
     Args:
         url: where the service is.
@@ -105,14 +81,66 @@ class Client(_Words):
         fallback: str | None = None,
         most_waiting: int = 1000,
         when_full: str = "wait",
-        transport: httpx.BaseTransport | None = None,
+        transport: Any = None,
     ) -> None:
-        super().__init__(url, model, key=key, timeout=timeout, fallback=fallback)
-        _check_full(when_full)
-        self._client = httpx.Client(**self._http, transport=transport)
+        if when_full not in ("wait", "raise"):
+            raise InputError(f"when_full={when_full!r} must be 'wait' or 'raise'")
+        self._path = f"/v1/models/{model}"
+        self._fallback = fallback
         self._wait = when_full == "wait"
-        self._answers: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(most_waiting)
         self._refused: list[ServiceError] = []
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._open({"base_url": url, "timeout": timeout, "headers": headers, "transport": transport}, most_waiting)
+
+    def _open(self, http: dict[str, Any], most_waiting: int) -> None:
+        raise NotImplementedError
+
+    def _decision(self, x: Any, event_id: str | None, more: Mapping[str, Any]) -> dict[str, Any]:
+        given = {"features": dict(x)} if isinstance(x, Mapping) else {"x": [float(value) for value in x]}
+        return {"event_id": event_id or new_event_id(), **given, **more}
+
+    def _read(self, event_id: str, response: httpx.Response) -> Answer:
+        body = _body(response)
+        return Answer(event_id, body["label"], body["probability"], body.get("distribution"), True)
+
+    def _instead(self, event_id: str, problem: ServiceError) -> Answer:
+        """The fallback, where the service is away; what it refuses is refused here too."""
+        if self._fallback is None or not problem.is_away:
+            raise problem
+        return Answer(event_id, self._fallback, None, None, False)
+
+    def _outcome(self, answer: Answer | str, outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+        """The path and body of an answer; None: there is nothing to answer."""
+        self._raise_refused()
+        if not outcome:
+            raise InputError("say how it turned out: correct=, reward=, label= or void=")
+        if isinstance(answer, Answer):
+            if not answer.decided:
+                return None
+            answer = answer.event_id
+        return f"{self._path}/decisions/{answer}/outcome", dict(outcome)
+
+    def _is_settled(self, problem: ServiceError) -> bool:
+        """Was an answer refused for good? Then its caller hears of it. If the service is away, it is sent again."""
+        if problem.is_away:
+            return False
+        self._refused.append(problem)
+        return True
+
+    def _raise_refused(self) -> None:
+        if self._refused:
+            raise self._refused.pop(0)
+
+
+class Client(Caller):
+    """Decisions of one model of a service. Use it in a `with`, or `close` it: then every answer has been delivered.
+
+    What it is made of says `Caller`.
+    """
+
+    def _open(self, http: dict[str, Any], most_waiting: int) -> None:
+        self._client = httpx.Client(**http)
+        self._answers: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(most_waiting)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._deliver, name="gaptron-answers", daemon=True)
         self._thread.start()
@@ -130,14 +158,13 @@ class Client(_Words):
 
         It is delivered soon, and again and again while the service is away.
         """
-        self._raise_refused()
         given = self._outcome(decision, outcome)
         if given is None:
             return
         try:
             self._answers.put(given, block=self._wait)
         except queue.Full:
-            raise ServiceError(f"{self._answers.maxsize} answers wait to be delivered: the service is away") from None
+            raise _full(self._answers.maxsize) from None
 
     def flush(self) -> None:
         """Wait until every answer has been delivered."""
@@ -153,21 +180,17 @@ class Client(_Words):
             self._client.close()
         self._raise_refused()
 
-    def _raise_refused(self) -> None:
-        if self._refused:
-            raise self._refused.pop(0)
-
     def _send(self, method: str, path: str, body: Any) -> httpx.Response:
         """Send it, again if it may have been lost: ids make that harmless."""
-        for left in reversed(range(TRIES)):
+        for attempt in _attempts():
             try:
                 response = self._client.request(method, path, json=body)
-                if response.status_code not in AGAIN or not left:
+                if attempt.last or response.status_code not in AGAIN:
                     return response
             except httpx.TransportError as problem:
-                if not left:
+                if attempt.last:
                     raise _away(problem) from None
-            time.sleep(PAUSE * 2 ** (TRIES - 1 - left))
+            time.sleep(attempt.pause)
         raise AssertionError
 
     def _deliver(self) -> None:
@@ -175,11 +198,10 @@ class Client(_Words):
             while True:
                 try:
                     _body(self._send("PUT", *one))
+                    break
                 except ServiceError as problem:
-                    if problem.status in (None, *AGAIN):
-                        continue  # away: an answer is never dropped
-                    self._refused.append(problem)
-                break
+                    if self._is_settled(problem):
+                        break
             self._answers.task_done()
         self._answers.task_done()
 
@@ -190,38 +212,12 @@ class Client(_Words):
         self.close()
 
 
-class AsyncClient(_Words):
-    """The same for asyncio: `decide` and `answer` are awaited. Use it in an `async with`.
+class AsyncClient(Caller):
+    """The same as `Client` for asyncio: `decide` and `answer` are awaited. Use it in an `async with`."""
 
-    Args:
-        url: where the service is.
-        model: whose decisions.
-        key: of the service, with the roles decide and answer.
-        timeout: seconds that one attempt may take.
-        fallback: the label to play when the service is away; None: ServiceError.
-        most_waiting: answers that may wait to be delivered.
-        when_full: "wait" until there is room for an answer, or "raise" a ServiceError.
-        transport: httpx's, for proxies and tests.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        key: str | None = None,
-        timeout: float = 1.0,
-        fallback: str | None = None,
-        most_waiting: int = 1000,
-        when_full: str = "wait",
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        super().__init__(url, model, key=key, timeout=timeout, fallback=fallback)
-        _check_full(when_full)
-        self._client = httpx.AsyncClient(**self._http, transport=transport)
-        self._wait = when_full == "wait"
+    def _open(self, http: dict[str, Any], most_waiting: int) -> None:
+        self._client = httpx.AsyncClient(**http)
         self._answers: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(most_waiting)
-        self._refused: list[ServiceError] = []
         self._task: asyncio.Task[None] | None = None
 
     async def decide(
@@ -236,18 +232,14 @@ class AsyncClient(_Words):
 
     async def answer(self, decision: Answer | str, **outcome: Any) -> None:
         """As `Client.answer`."""
-        self._raise_refused()
         given = self._outcome(decision, outcome)
         if given is None:
             return
         if self._task is None:
             self._task = asyncio.create_task(self._deliver())
-        if self._wait:
-            await self._answers.put(given)
-        elif self._answers.full():
-            raise ServiceError(f"{self._answers.maxsize} answers wait to be delivered: the service is away")
-        else:
-            self._answers.put_nowait(given)
+        if self._answers.full() and not self._wait:
+            raise _full(self._answers.maxsize)
+        await self._answers.put(given)
 
     async def flush(self) -> None:
         """Wait until every answer has been delivered."""
@@ -263,33 +255,28 @@ class AsyncClient(_Words):
         await self._client.aclose()
         self._raise_refused()
 
-    def _raise_refused(self) -> None:
-        if self._refused:
-            raise self._refused.pop(0)
-
     async def _send(self, method: str, path: str, body: Any) -> httpx.Response:
-        for left in reversed(range(TRIES)):
+        """As `Client._send`."""
+        for attempt in _attempts():
             try:
                 response = await self._client.request(method, path, json=body)
-                if response.status_code not in AGAIN or not left:
+                if attempt.last or response.status_code not in AGAIN:
                     return response
             except httpx.TransportError as problem:
-                if not left:
+                if attempt.last:
                     raise _away(problem) from None
-            await asyncio.sleep(PAUSE * 2 ** (TRIES - 1 - left))
+            await asyncio.sleep(attempt.pause)
         raise AssertionError
 
     async def _deliver(self) -> None:
-        while True:
-            one = await self._answers.get()
+        while one := await self._answers.get():
             while True:
                 try:
                     _body(await self._send("PUT", *one))
+                    break
                 except ServiceError as problem:
-                    if problem.status in (None, *AGAIN):
-                        continue
-                    self._refused.append(problem)
-                break
+                    if self._is_settled(problem):
+                        break
             self._answers.task_done()
 
     async def __aenter__(self) -> Self:
@@ -301,9 +288,13 @@ class AsyncClient(_Words):
         await self.close()
 
 
-def _check_full(when_full: str) -> None:
-    if when_full not in ("wait", "raise"):
-        raise InputError(f"when_full={when_full!r} must be 'wait' or 'raise'")
+def _attempts() -> Iterator[_Attempt]:
+    for number in range(TRIES):
+        yield _Attempt(number == TRIES - 1, PAUSE * 2**number)
+
+
+def _full(count: int) -> ServiceError:
+    return ServiceError(f"{count} answers wait to be delivered: the service is away")
 
 
 def _away(problem: httpx.TransportError) -> ServiceError:

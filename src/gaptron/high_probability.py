@@ -6,6 +6,7 @@ measures the luck.
 """
 
 import math
+from collections.abc import Callable
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.types import Certificate, Comparator
@@ -18,7 +19,6 @@ def any_time(expected: float, variance: float, delta: float) -> float:
     closed form; Ville's inequality bounds it by 1/δ for ever. With v = 1 + V and Q the regularised upper incomplete
     gamma function: v + ln Γ(N + v) + ln Q(N + v, v) - (N + v) ln v ≤ ln 1/δ, solved for N.
     """
-    from scipy.optimize import brentq  # noqa: PLC0415
     from scipy.special import gammaincc, gammaln  # noqa: PLC0415
 
     budget, v = _log_inverse(delta), 1.0 + variance
@@ -28,7 +28,7 @@ def any_time(expected: float, variance: float, delta: float) -> float:
 
     d = budget + 0.5 * math.log(v) + 0.09  # the explicit form is a little larger, so it brackets the root
     most = 1.0 + d / 3 + math.sqrt(d * d / 9 + 2 * v * d)
-    return expected + (float(brentq(excess, 0.0, most)) if excess(0.0) < 0.0 < excess(most) else most)
+    return expected + (_root(excess, 0.0, most) if excess(0.0) < 0.0 < excess(most) else most)
 
 
 def one_time(expected: float, variance: float, delta: float) -> float:
@@ -45,8 +45,6 @@ def paid_in_the_gap(certificate: Certificate, comparator: Comparator, delta: flo
 
     s > 0 is the number with (eˢ - 1)/s = r, so the learner must have played with risk r > 1.
     """
-    from scipy.optimize import brentq  # noqa: PLC0415
-
     budget, r = _log_inverse(delta), certificate.risk
     if certificate.in_expectation:
         raise NoBoundError("under bandit feedback the certificate bounds expectations only")
@@ -54,8 +52,15 @@ def paid_in_the_gap(certificate: Certificate, comparator: Comparator, delta: flo
         raise NoBoundError(
             "a constant bound with high probability is paid through risk > 1: this learner played with 1"
         )
-    s = brentq(lambda s: math.expm1(s) / s - r, min(1e-9, r - 1.0), 2.0)
-    return comparator.loss + certificate.cost(comparator.norm) + budget / float(s)
+    s = _root(lambda s: math.expm1(s) / s - r, min(1e-9, r - 1.0), 2.0)
+    return comparator.loss + certificate.cost(comparator.norm) + budget / s
+
+
+def _root(rises: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function that rises from below 0 to above 0 is 0, by halving: to import SciPy's way takes far longer."""
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if rises(middle) < 0.0 else (low, middle)
+    return high
 
 
 def _log_inverse(delta: float) -> float:

@@ -207,6 +207,8 @@ class Tally:
     expected_mistakes: float = 0.0
     top_mistakes: int = 0
     reward: float = 0.0
+    variance: float = 0.0
+    explored: int = 0  # rounds whose label was not the top one
 
     def add(self, trace: Trace) -> None:
         """Count a trace's rounds too."""
@@ -215,3 +217,5 @@ class Tally:
         self.expected_mistakes += trace.expected_mistakes
         self.top_mistakes += trace.top_mistakes
         self.reward += float(trace.reward.sum())
+        self.variance += trace.variance
+        self.explored += int(np.count_nonzero(trace.codes != trace.top))

@@ -1,5 +1,6 @@
 """The nouns that several rooms share. They name things and do nothing."""
 
+import functools
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
@@ -98,11 +99,17 @@ def named(**numbers: float) -> Any:
 
     A record array of length 1, which compiled and interpreted code read and write alike at the cost of an array.
     """
-    if taken := [name for name in numbers if hasattr(np.record, name)]:  # interpreted code would read the method
+    return _record(tuple((name, type(number), number) for name, number in numbers.items())).copy()
+
+
+@functools.lru_cache(maxsize=256)
+def _record(numbers: tuple[tuple[str, type, float], ...]) -> Any:
+    """The record that `named` copies: making one takes longer than a round, and every look at a learner needs some."""
+    if taken := [name for name, _, _ in numbers if hasattr(np.record, name)]:  # interpreted code would read the method
         raise ValueError(f"{taken[0]!r} is a method of numpy's records: find another name for this number")
-    kinds = [(name, np.int64 if isinstance(number, int) else np.float64) for name, number in numbers.items()]
+    kinds = [(name, np.int64 if issubclass(kind, int) else np.float64) for name, kind, _ in numbers]
     record = np.zeros(1, dtype=np.dtype(kinds, align=True)).view(np.recarray)
-    for name, number in numbers.items():
+    for name, _, number in numbers:
         record[name] = number
     return record
 

@@ -228,7 +228,11 @@ def norms(X: Table) -> Vector:
         unsure = np.flatnonzero(~((sizes > 1e-150) & (sizes < 1e150)))
         if unsure.size:
             part = X[unsure]
-            largest = _by_row(np.maximum, abs(part)) if sp.issparse(part) else abs(part).max(axis=1, initial=0.0)
+            largest = (
+                _by_row(np.maximum, abs(part.data), part.indptr)
+                if sp.issparse(part)
+                else abs(part).max(axis=1, initial=0.0)
+            )
             scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0).astype(np.float64)
             exact = np.minimum(scale * np.sqrt(_squares(divided(part, scale))), np.finfo(np.float64).max)
             sizes[unsure] = np.where(np.isfinite(largest), exact, largest)
@@ -252,7 +256,7 @@ def divided(X: Table, sizes: Vector) -> Table:
 def _squares(X: Table) -> Vector:
     """‖x‖² of every row, in memory that does not depend on how wide the rows are."""
     if sp.issparse(X):
-        return _by_row(np.add, csr(np.square(X.data, dtype=np.float64), X.indices, X.indptr, X.shape[1]))
+        return _by_row(np.add, np.square(X.data, dtype=np.float64), X.indptr)
     if X.dtype == np.float64:
         squares: Vector = np.vecdot(X, X)
         return squares
@@ -261,12 +265,12 @@ def _squares(X: Table) -> Vector:
     return np.concatenate([np.zeros(0), *(np.vecdot(piece, piece) for piece in pieces)])
 
 
-def _by_row(reduce: np.ufunc, X: CSR) -> Vector:
-    """The stored values of each row, reduced to one number; 0 for a row without any."""
-    result = np.zeros(X.shape[0])
-    filled = np.flatnonzero(np.diff(X.indptr))
+def _by_row(reduce: np.ufunc, values: NDArray[Any], ends: Integers) -> Vector:
+    """The stored values of each sparse row, reduced to one number; 0 for a row without any."""
+    result = np.zeros(len(ends) - 1)
+    filled = np.flatnonzero(ends[1:] > ends[:-1])
     if filled.size:
-        result[filled] = reduce.reduceat(X.data, X.indptr[filled])
+        result[filled] = reduce.reduceat(values, ends[filled])
     return result
 
 

@@ -160,3 +160,36 @@ def test_a_mistake_gets_one_clear_line(tmp_path, text, words, message):
     path = tmp_path / "bad.csv"
     path.write_text(text)
     assert message in refused("abstain", str(path), *words)
+
+
+def test_experts_may_vote_in_words(tmp_path, advice):
+    votes = np.where(X > 0, "spam", "ham")
+    columns = {**dict(zip(NAMES, votes.T)), "label": np.where(Y > 0, "spam", "ham")}
+    numbers = pa.table({**dict(zip(NAMES, np.where(X > 0, 1, -1).T)), "label": Y})
+    csv.write_csv(numbers, tmp_path / "numbers.csv")
+    expected = account(str(tmp_path / "numbers.csv"), "--cost", "0.2")
+    csv.write_csv(pa.table(columns), tmp_path / "votes.csv")
+    parquet.write_table(pa.table(columns), tmp_path / "votes.parquet")
+    for name in ("votes.csv", "votes.parquet"):
+        words = (str(tmp_path / name), "--classes=ham,spam", "--cost", "0.2")
+        said = account(*words)
+        assert said["experts"] == NAMES and said["bound"] == expected["bound"]
+        assert said["expected_loss"] == expected["expected_loss"]
+        assert account(*words, "--chunk", "60")["expected_loss"] == expected["expected_loss"]
+    columns["coin"] = np.where(np.arange(200) == 70, "eggs", columns["coin"])
+    csv.write_csv(pa.table(columns), tmp_path / "votes.csv")
+    for more in ((), ("--chunk", "60")):
+        wrong = refused("abstain", str(tmp_path / "votes.csv"), "--classes=ham,spam", "--cost", "0.2", *more)
+        assert "row 71: coin says 'eggs', neither a label nor a number" in wrong
+
+
+def test_probabilities_are_suspected_and_taken_when_they_are_named(tmp_path, advice):
+    csv.write_csv(pa.table({**dict(zip(NAMES, ((X + 1) / 2).T)), "label": Y}), tmp_path / "chances.csv")
+    words = ["abstain", str(tmp_path / "chances.csv"), "--cost", "0.2", "--json"]
+    assert "warning: no advice is below 0: if it is probabilities" in CliRunner().invoke(app, words).stderr
+    named = CliRunner().invoke(app, [*words, "--probabilities"])
+    assert not named.stderr
+    expected = account(advice, "--cost", "0.2")["expected_loss"]
+    assert json.loads(named.stdout)["expected_loss"] == pytest.approx(expected)
+    assert "coin is -" in refused("abstain", advice, "--cost", "0.2", "--probabilities")
+    assert not CliRunner().invoke(app, ["abstain", advice, "--cost", "0.2"]).stderr

@@ -1,12 +1,15 @@
 """The command line, through its front door."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
@@ -14,9 +17,12 @@ from typer.testing import CliRunner
 
 from gaptron import GaptronError, Learner
 from gaptron.algorithms import NAMES
-from gaptron.cli import app, settings
+from gaptron.cli import app, reading, settings
+from gaptron.cli.waiting import Waiting
+from gaptron.kernels.compiling import told
 from gaptron.report.paper import surrogate_gap
-from gaptron.streams import prepare, synnonsep, synsep
+from gaptron.streams import prepare, source, synnonsep, synsep
+from tests.streams import writers
 
 
 def run(*words: str) -> str:
@@ -89,10 +95,53 @@ def test_a_file_in_chunks_is_the_file(tmp_path: Path):
     dump_svmlight_file(stream.X, stream.y, str(path), zero_based=False)
     whole = account(str(path), "--unit-norm")
     parts = account(str(path), "--unit-norm", "--chunk", "64")
-    assert whole["mistakes"] == parts["mistakes"]
-    assert parts["expected_mistakes"] == pytest.approx(whole["expected_mistakes"])
-    assert parts["bound"] is None and "--chunk" in parts["why_no_bound"]
+    assert parts["bound"] is None and "say --bound" in parts["why_no_bound"]
+    assert parts["notes"] == ["classes and width learned by one pass over the file"]
     assert "unit norm" in whole["prepared"]
+    for sums in ("certificate", "sure_below"):
+        assert parts[sums] == pytest.approx(whole[sums])
+    other = {"bound", "why_no_bound", "notes", "rounds_per_second", "expected_mistakes", "sure_below", "certificate"}
+    assert {name: parts[name] for name in parts.keys() - other} == {name: whole[name] for name in whole.keys() - other}
+    assert parts["expected_mistakes"] == pytest.approx(whole["expected_mistakes"])
+
+
+@pytest.mark.parametrize("words", [("-a", "gaptron"), ("-a", "gaptron", "--log1p"), ("--limit", "50"), ()])
+@pytest.mark.parametrize("name", ["a.svm", "a.vw", "a.csv", "a.svm.gz"])
+def test_a_large_file_is_read_as_it_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words):
+    X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 3
+    kind, *raw = (writers.table, "--raw") if name == "a.csv" else (writers.vw if name == "a.vw" else writers.svmlight,)
+    path = str(writers.put(tmp_path, name, kind(X, y)))
+    small = account(path, *words, *raw)
+    monkeypatch.setattr(reading, "SMALL", 0)
+    large = account(path, *words, *raw)
+    assert small["bound"] is not None or "algorithm has no" in small["why_no_bound"]
+    assert large["bound"] is None and "read as it was played: say --bound" in large["why_no_bound"]
+    for same in ("mistakes", "norm", "horizon", "settings", "last_quarter", "classes", "confused", "n_features"):
+        assert large[same] == small[same]
+    assert account(path, *words, *raw, "--bound")["bound"] == small["bound"]
+    assert account(path, *words, *raw, "--shuffle", "1")["bound"] is not None
+    assert "--bound" not in str(account(path, *words, *raw, "--no-bound")["why_no_bound"]).replace("--no-bound", "")
+
+
+def test_what_needs_the_whole_stream_says_so(tmp_path: Path):
+    path = str(writers.put(tmp_path, "a.csv", writers.table(np.eye(3), [0, 1, 2])))
+    for option in (("--bound",), ("--shuffle", "1"), ("--raw", "--standardize")):
+        assert "needs the whole stream in memory: leave out --chunk" in fail("play", path, "--chunk", "2", *option)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reading, "SMALL", 0)
+    monkeypatch.setattr(source, "PIECE", 1 << 15)
+    peaks = []
+    for copies in (1, 1, 6):  # once for what is imported
+        path = writers.put(
+            tmp_path, "a.svm", "".join(f"{at % 3} {at % 7 + 1}:0.5 {at % 50 + 9}:1\n" for at in range(9000)) * copies
+        )
+        tracemalloc.start()
+        account(str(path), "-a", "perceptron")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.3 * peaks[1]
 
 
 def test_preparation_is_named_in_the_summary(tmp_path: Path):
@@ -186,10 +235,78 @@ def test_standard_input_in_chunks():
     assert json.loads(done.stdout)["rounds"] == 5
 
 
-def test_chunks_without_a_norm_say_what_to_do(tmp_path: Path):
-    path = tmp_path / "a.svm"
-    path.write_text("1 1:0.5\n2 1:0.1\n")
-    assert "--unit-norm" in fail("play", str(path), "-a", "gaptron", "--chunk", "1")
+def test_standard_input_is_read_as_it_is_played_when_it_can_be():
+    text = "1 1:1\n2 2:1\n1 1:1 3:0.5\n2 2:1\n2 2:0.5\n"
+    words = ("play", "-", "-a", "gaptron", "--classes", "1,2", "--features", "3", "--json")
+    for more, played in (
+        ((), False),
+        (("--norm", "2"), True),
+        (("--unit-norm",), True),
+        (("--norm", "2", "--bound"), False),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "gaptron", *words, *more], input=text, capture_output=True, text=True, check=True
+        )
+        said = json.loads(done.stdout)
+        assert said["rounds"] == 5 and (said["bound"] is None) == played, more
+
+
+def test_chunks_of_standard_input_need_a_norm():
+    words = ("play", "-", "-a", "gaptron", "--chunk", "1", "--classes", "1,2", "--features", "2")
+    assert "standard input is read once" in fail(*words, stdin="1 1:0.5\n2 1:0.1\n")
+
+
+def on_a_terminal(*words: str) -> str:
+    """What a command writes to standard error, which is a terminal."""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "gaptron", *words], stdout=subprocess.DEVNULL, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while more := os.read(ours, 1 << 16):
+                text += more
+    os.close(ours)
+    assert process.returncode == 0, text
+    return text.decode()
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no such terminals here")
+def test_a_terminal_shows_how_far_it_is(tmp_path: Path):
+    path = str(writers.put(tmp_path, "a.svm", writers.svmlight(np.eye(300), np.arange(300) % 3)))
+    assert "2.9 kB of 2.9 kB" in on_a_terminal("play", path, "--chunk", "10", "-a", "perceptron")
+    assert "300 of 300 rounds" in on_a_terminal("play", path, "-a", "perceptron")
+    assert on_a_terminal("play", path, "--json") == on_a_terminal("play", path, "--progress") == ""
+
+
+def test_only_what_is_compiled_is_called_so():
+    begun: list[int] = []
+    with told(lambda: begun.append(1)):
+        numba.njit(lambda x: x + 1)(1)
+    once = len(begun)
+    numba.njit(lambda x: x + 2)(1)
+    shows = Waiting(Words(), 100)
+    shows.compiles()
+    shows.read(50)
+    shows.plays(7, in_memory=True)
+    shows.played(3)
+    assert once >= (not numba.config.DISABLE_JIT) and len(begun) == once
+    assert shows._bar.said == ["compiling, once", "reading 50 bytes of 100 bytes", "playing 3 of 7 rounds"]
+
+
+class Words:
+    """Stands in for a bar."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def add_task(self, word: str, total: None, count: str) -> int:
+        return 0
+
+    def update(self, task: int, description: str, count: str = "", **more: object) -> None:
+        self.said.append(f"{description} {count}".strip())
 
 
 CALLS = (
@@ -321,3 +438,11 @@ def test_help_is_in_plain_words():
     for command in ([], ["play"], ["compare"], ["results"], ["paper"]):
         text = run(*command, "--help")
         assert "Say which" not in text and "cannot do without" not in text
+
+
+def test_errors_speak_of_options_and_guess_what_was_meant(tmp_path):
+    assert "unknown algorithm 'gaptorn'; did you mean gaptron? There are: " in fail("play", "synsep", "-a", "gaptorn")
+    (tmp_path / "a.csv").write_text("0,1,2\n" + "3,4,5\n" * 5)
+    assert "say which with --header or --no-header" in fail("play", str(tmp_path / "a.csv"))
+    (tmp_path / "a.xyz").write_text("?")
+    assert "say --format one of csv" in fail("play", str(tmp_path / "a.xyz"))

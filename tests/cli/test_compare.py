@@ -196,6 +196,54 @@ def test_the_command_of_a_result_repeats_it_exactly(data, tmp_path):
     assert all(result["processor"] for result in results)
 
 
+def words_csv(path):
+    """A table as people have them: words, gaps, numbers of any scale."""
+    rng = np.random.default_rng(7)
+    incomes = rng.normal(size=120)
+    rows = [
+        f"{rng.choice(['tablet', 'phone', ''])},{'' if t % 9 == 0 else round(1e4 * a, 1)},{'yes' if a > 0 else 'no'}"
+        for t, a in enumerate(incomes)
+    ]
+    path.write_text("device,income,clicked\n" + "\n".join(rows) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("order", [(), ("--in-order",)])
+def test_a_table_of_words_is_compared_as_it_is_played(tmp_path, order):
+    table, out = words_csv(tmp_path / "clicks.csv"), tmp_path / "out"
+    said = run("compare", table, "--label", "clicked", *QUICK, *order, "-o", str(out))
+    assert "1/1" in said  # one stream, whatever the seeds made of its words
+    results = lines(out)
+    assert len(results) == 6 and all("encoded by name" in result["prepared"] for result in results)
+    for result in results:
+        again = json.loads(run(*shlex.split(result["command"])[1:], "--json"))
+        for field in ("mistakes", "expected_mistakes", "top_mistakes", "rounds", "certificate"):
+            assert again[field] == result.get(field), result["command"]
+    before = (out / "results.jsonl").read_bytes()
+    run("compare", table, "--label", "clicked", *QUICK, *order, "-o", str(out))
+    assert (out / "results.jsonl").read_bytes() == before
+
+
+def test_a_plan_names_its_tables_of_words(tmp_path):
+    table, plan = words_csv(tmp_path / "clicks.csv"), tmp_path / "p.toml"
+    text = f'algorithms = ["frugal-gaptron"]\nseeds = 1\n[[streams]]\ndata = "{table}"\nlabel = "clicked"\n'
+    text += "by_name = true\n"
+    plan.write_text(text)
+    out = tmp_path / "out"
+    run("compare", str(plan), "-j", "1", "--no-report", "--limit", "50", "-o", str(out))
+    assert {(r["rounds"], r["prepared"][-2]) for r in lines(out)} == {(50, "encoded by name")}
+    plan.write_text(text + "standardize = true\n")
+    result = CliRunner().invoke(app, ["compare", str(plan)])
+    assert "p.toml, line 7: by_name encodes the columns, and settles standardize" in str(result.exception)
+
+
+def test_without_a_label_nothing_is_compared(tmp_path):
+    table, out = words_csv(tmp_path / "clicks.csv"), tmp_path / "out"
+    result = CliRunner().invoke(app, ["compare", table, "-o", str(out)])
+    assert isinstance(result.exception, GaptronError) and not out.exists()
+    assert "which column is the label? Say --label ..., one of: device, income, clicked" in str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

@@ -164,7 +164,7 @@ def test_the_label_is_found_asked_for_or_the_last_of_a_file_without_names(monday
     wrong = fail("play", str(monday))
     assert "which column is the label? Say --label" in wrong
     assert "age, device, clicked, member, when" in wrong
-    assert "--label cliked is no column; did you mean clicked?" in fail("play", str(monday), "--label", "cliked")
+    assert "did you mean clicked?" in fail("play", str(monday), "--label", "cliked")
     usual = write(tmp_path / "usual.csv", 50)
     usual.write_text(usual.read_text().replace("clicked", "Target", 1))
     assert account(str(usual), *SMALL)["label"] == "Target"
@@ -220,3 +220,20 @@ def test_warm_compiles_every_kind_of_rows():
     for rows in ("by name", "dense", "sparse"):
         assert f"perceptron, full feedback, {rows} rows" in text
     assert "bandit" in fail("warm", "-a", "perceptron", "--feedback", "bandit")
+
+
+def test_a_bound_that_says_nothing_names_a_certificate_that_does(tmp_path):
+    rng = np.random.default_rng(1)
+    device = rng.integers(0, 4, 1500)
+    clicked = np.where(rng.random(1500) < 0.3, rng.integers(0, 4, 1500), device)
+    file = tmp_path / "noisy.csv"
+    file.write_text("device,clicked\n" + "".join(f"w{a},{'abcd'[b]}\n" for a, b in zip(device, clicked)))
+    said = account(str(file), "--label", "clicked")
+    found = said["would_prove"]
+    assert said["bound"]["value"] > 1500 > found["value"]
+    words = ["--label", "clicked", "-a", found["algorithm"], "--loss", found["loss"]]
+    assert account(str(file), *words)["bound"]["value"] == pytest.approx(found["value"], rel=0.02)
+    assert f"--algorithm {found['algorithm']} --loss {found['loss']} would prove something here" in run(
+        "play", str(file), "--label", "clicked"
+    )
+    assert account(str(file), *words)["would_prove"] is None  # its own bound says something

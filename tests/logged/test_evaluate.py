@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gaptron import Learner
 from gaptron.cli import app
 from gaptron.errors import GaptronError
-from gaptron.logged import Log, judge, open_log, record, replay, save_log, teach
+from gaptron.logged import Log, judge, judge_policy, open_log, record, replay, save_log, teach, to_obp
 from tests.conftest import noisy_stream
 
 X, Y, K = noisy_stream(600, noise=0.1)
@@ -32,7 +32,7 @@ def path(tmp_path_factory):
 def run(*words, stdin=None):
     result = CliRunner().invoke(app, ["evaluate", *words], input=stdin, catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 def account(*words):
@@ -123,9 +123,111 @@ def test_a_replay_of_next_to_nothing_is_not_recommended(tmp_path):
     )
 
 
+# --- a model that was saved, and probabilities of one's own ---------------------------------------------------
+
+
+def test_a_saved_model_is_judged_as_it_is(path, tmp_path):
+    log = open_log(path)
+    mine = learner(log)
+    teach(mine, log[:300])
+    mine.save(tmp_path / "model.gaptron")
+    save_log(log[300:], tmp_path / "later.jsonl")
+    words = [str(tmp_path / "later.jsonl"), "--load", str(tmp_path / "model.gaptron")]
+    said, verdict = json.loads(run(*words, "--json")), judge(mine, log[300:])
+    assert said["estimates"]["doubly robust"]["mistakes"] == verdict.estimates[-1].mistakes
+    assert (said["way"], said["algorithm"], said["judged"]) == ("as-is", "squarecb", 300)
+    text = run(*words)
+    assert "model.gaptron, as it is: judged on every round, learning nothing" in text and "--way replay" not in text
+    assert text.splitlines()[-1].startswith("verdict: ")
+    taught = json.loads(run(*words, "--way", "taught", "--json"))
+    assert taught["estimates"] != said["estimates"]
+
+
+def with_field(path, place, field):
+    """The log of a file with a field of one's own on every line."""
+    log = open_log(path)
+    save_log(log, place)
+    first, *lines = place.read_text().splitlines()
+    own = [json.dumps(json.loads(line) | {"mine": value}) for line, value in zip(lines, field(log))]
+    place.write_text("\n".join([first, *own]) + "\n")
+    return str(place)
+
+
+def whole(log):
+    """A policy of one's own: mostly the true label."""
+    return np.where(np.arange(K) == Y[:, None], 0.8, 0.1)
+
+
+def test_probabilities_of_ones_own(path, tmp_path):
+    every = with_field(path, tmp_path / "every.jsonl", lambda log: whole(log).tolist())
+    named = with_field(path, tmp_path / "named.jsonl", lambda log: [dict(zip(WORDS, p)) for p in whole(log).tolist()])
+    played = with_field(path, tmp_path / "played.jsonl", lambda log: whole(log)[np.arange(600), log.codes].tolist())
+    said = [json.loads(run(place, "--probabilities", "mine", "--json")) for place in (every, named, played)]
+    assert said[0]["estimates"] == said[1]["estimates"]
+    by_hand = judge_policy(open_log(path).with_policy(whole(None)))
+    assert said[0]["estimates"]["doubly robust"]["mistakes"] == by_hand.estimates[-1].mistakes
+    truth = 1 - 0.8  # it plays the true label so often, whatever the row
+    assert said[0]["estimates"]["doubly robust"]["low"] < truth < said[0]["estimates"]["doubly robust"]["high"]
+    assert list(said[2]["estimates"]) == ["inverse propensity", "self-normalised"]
+    for name in said[2]["estimates"]:
+        assert said[2]["estimates"][name]["mistakes"] == said[0]["estimates"][name]["mistakes"]
+    text = run(played, "--probabilities", "mine")
+    assert "probabilities in 'mine', as it is" in text and "verdict: better than the log" in text
+
+
+def test_probabilities_of_ones_own_in_the_other_forms(path, tmp_path):
+    log = open_log(path)
+    save_log(log, tmp_path / "log.dsjson")
+    lines = (tmp_path / "log.dsjson").read_text().splitlines()
+    own = [json.dumps(json.loads(line) | {"mine": p}) for line, p in zip(lines, whole(log).tolist())]
+    (tmp_path / "log.dsjson").write_text("\n".join(own) + "\n")
+    np.savez(tmp_path / "log.npz", mine=whole(log)[:, :, None], **to_obp(log))
+    expected = json.loads(run(str(tmp_path / "log.npz"), "--probabilities", "mine", "--json"))["estimates"]
+    found = json.loads(run(str(tmp_path / "log.dsjson"), "--probabilities", "mine", "--json"))["estimates"]
+    for name, numbers in expected.items():
+        assert found[name] == pytest.approx(numbers, abs=1e-5)
+
+
+WRONG = {
+    "sum": (lambda log: [[0.5, 0.4, 0.0]] * 600, "line 2: the policy's probabilities sum to 0.9"),
+    "range": (lambda log: [1.5] * 600, r"line 2: a probability of the policy is not in \[0, 1\]"),
+    "label": (lambda log: [{"dog": 1.0}] * 600, 'line 2: mine names "dog"'),
+    "kind": (lambda log: ["0.5"] * 600, 'line 2: mine is "0.5", not a number'),
+    "mixed": (lambda log: [0.5, [0.5, 0.5, 0.0]] * 300, "line 3: some lines have"),
+    "length": (lambda log: [[0.5, 0.5]] * 600, "line 2: mine has 2 entries where 3 are due"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_probabilities_are_named_by_line(path, tmp_path, wrong):
+    field, said = WRONG[wrong]
+    place = with_field(path, tmp_path / "log.jsonl", field)
+    result = CliRunner().invoke(app, ["evaluate", place, "--probabilities", "mine"])
+    assert isinstance(result.exception, GaptronError) and re.search(said, str(result.exception))
+    assert result.output == ""
+
+
+def test_a_log_that_is_too_sure_is_said_aloud(tmp_path):
+    p = np.where(np.arange(K) == Y[:, None], 1 - 2e-3, 1e-3)
+    log = Log.from_arrays(X, Y, np.ones(600), p[np.arange(600), Y], classes=range(K), distribution=p)
+    save_log(log, tmp_path / "log.jsonl")
+    words = ["evaluate", str(tmp_path / "log.jsonl"), "-a", "squarecb"]
+    said = "warning: the log is too sure to judge by: 100% of its labels"
+    assert said in CliRunner().invoke(app, words).stdout
+    machine = CliRunner().invoke(app, [*words, "--json"])
+    assert said in machine.stderr and json.loads(machine.stdout)["warnings"]
+
+
 BAD = {
+    "nothing": (["LOG"], "say what to judge: a new learner with --algorithm"),
+    "two": (["LOG", "-a", "squarecb", "--load", "m"], "one of them"),
+    "as-is": (["LOG", "-a", "squarecb", "--way", "as-is"], "give one with --load"),
+    "taught-probabilities": (["LOG", "--probabilities", "mine", "--way", "taught"], "learn nothing here"),
+    "set": (["LOG", "--load", "m", "--set", "c=1"], "--set is for a new learner"),
+    "no-model": (["LOG", "--load", "none.gaptron"], "none.gaptron"),
+    "no-field": (["LOG", "--probabilities", "mine"], "line 2: no 'mine'"),
     "no-file": (["none.jsonl", "-a", "squarecb"], "none.jsonl: there is no such file"),
-    "no-form": ([__file__, "-a", "squarecb"], "say format= one of dsjson, jsonl, obp"),
+    "no-form": ([__file__, "-a", "squarecb"], "say --format one of dsjson, jsonl, obp"),
     "way": (["LOG", "-a", "squarecb", "--way", "magic"], "taught, frozen, replay"),
     "split": (["LOG", "-a", "squarecb", "--way", "frozen", "--split", "1"], "between 0 and 1"),
     "narrow-split": (["LOG", "-a", "squarecb", "--way", "frozen", "--split", "0.001"], "leaves no round"),

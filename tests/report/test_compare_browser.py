@@ -27,6 +27,8 @@ const boxes = [...document.querySelectorAll("figure svg")].map(svg => svg.getBou
 say("figures", boxes.filter(box => box.width > 300 && box.height > 50).length + "/" + boxes.length);
 say("background", getComputedStyle(document.body).backgroundColor);
 say("ink", getComputedStyle(document.querySelector("figure text")).fill);
+const words = [...document.querySelectorAll("figure text")].filter(word => word.textContent.trim());
+say("lowest word", Math.min(...words.map(word => word.getBoundingClientRect().height)));
 say("wider than the window", document.documentElement.scrollWidth > innerWidth);
 const probe = document.createElement("pre");
 probe.id = "probe"; probe.textContent = said.join(";");
@@ -56,6 +58,11 @@ def light(probed, tmp_path_factory):
     return browse(probed, tmp_path_factory.mktemp("light"))
 
 
+def test_on_a_telephone_words_stay_legible_and_the_page_does_not_scroll_sideways(probed, tmp_path):
+    said, _ = browse(probed, tmp_path, "--window-size=500,900")
+    assert float(said["lowest word"]) > 8.0 and said["wider than the window"] == "false"
+
+
 def test_the_console_is_silent(light):
     assert "CONSOLE" not in light[1]
 
@@ -71,7 +78,7 @@ def test_a_click_on_a_header_sorts_and_a_second_turns_it_round(light):
 
 
 def test_every_figure_is_shown_and_nothing_is_wider_than_the_window(light):
-    assert light[0]["figures"] == "6/6"
+    assert light[0]["figures"] == "7/7"
     assert light[0]["wider than the window"] == "false"
 
 

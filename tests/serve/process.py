@@ -80,6 +80,7 @@ class Callers:
         self.answered: dict[str, bool] = {}
         self.tried: dict[str, list[float]] = {}
         self._count = 0
+        self.answers_to = ""  # another service, if answers do not go where decisions are made
 
     def work(self, url: str, seconds: float, callers: int = 8) -> None:
         asyncio.run(self._work(url, seconds, callers))
@@ -112,7 +113,7 @@ class Callers:
         body = response.json()
         assert self.decided.setdefault(event, body) == body, "a retry got another answer"
         right = body["label"] == "chat"
-        response = await client.put(f"{path}/{event}/outcome", json={"correct": right})
+        response = await client.put(f"{self.answers_to}{path}/{event}/outcome", json={"correct": right})
         if response.status_code == 503:
             return
         assert response.status_code == 200, response.text
@@ -136,6 +137,6 @@ class Callers:
             store.close()
 
 
-def make_triage(url: str) -> None:
-    response = httpx.post(f"{url}/v1/models", json=TRIAGE, timeout=PATIENCE)
+def make_triage(url: str, **more: Any) -> None:
+    response = httpx.post(f"{url}/v1/models", json={**TRIAGE, **more}, timeout=PATIENCE)
     assert response.status_code == 201, response.text

@@ -5,8 +5,9 @@ from typing import Any
 
 import httpx
 
+from gaptron.serve.decider import DeciderService
 from gaptron.serve.service import Options, Service
-from gaptron.serve.store import open_store
+from gaptron.serve.store import open_store, shared
 from gaptron.serve.web import application
 
 START = 1_800_000_000_000_000  # µs
@@ -19,8 +20,8 @@ class FailedError(Exception):
 
 
 class Served:
-    def __init__(self, place: str, **options: Any) -> None:
-        self.place, self.options = str(place), options
+    def __init__(self, place: str, *, decider: bool = False, **options: Any) -> None:
+        self.place, self.options, self.decider = str(place), options, decider
         self.time = START
         self.loop = asyncio.new_event_loop()
         self.open()
@@ -28,7 +29,8 @@ class Served:
     def open(self) -> None:
         self.failure: BaseException | None = None
         options = Options(now=lambda: self.time, failed=self._failed, **self.options)
-        self.service = Service(open_store(self.place), options)
+        store = open_store(self.place)
+        self.service = DeciderService(shared(store), options) if self.decider else Service(store, options)
         self.run(self.service.open())
         transport = httpx.ASGITransport(application(self.service))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
@@ -66,7 +68,7 @@ class Served:
         self.tick()
 
     def tick(self) -> None:
-        self.run(self.service.desk.tick())
+        self.run(self.service.tick() if self.decider else self.service.desk.tick())
 
     def stop(self) -> None:
         """As a person ends it: with a snapshot."""

@@ -1,6 +1,8 @@
 """The service as its callers see it: what it takes, what it answers, and what it refuses with nothing changed."""
 
+import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 import gaptron
-from gaptron.logged import open_log
+from gaptron.logged import open_log, teach
 from gaptron.serve import adapter, snapshots
 from gaptron.serve.fold import DifferenceError, Model
 from gaptron.serve.replay import folded, replay
@@ -82,6 +84,34 @@ def test_an_event_that_memory_forgot_is_found_in_the_log(anywhere: Served, monke
     for event in "bcd":
         anywhere.decide(event)
     assert anywhere.answer("a", correct=True).json()["status"] == "duplicate"
+
+
+def test_memory_keeps_what_is_not_on_disk_yet(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little it may remember: a retry would be decided anew, and the log would have the event twice."""
+    monkeypatch.setattr("gaptron.serve.desk.REMEMBERED", 1)
+    store, may_write = served.service.store, threading.Event()
+    append = store.append
+
+    def slow(*given: Any) -> None:
+        may_write.wait(10)
+        append(*given)
+
+    monkeypatch.setattr(store, "append", slow)
+
+    async def post(event: str) -> Any:
+        return await served.client.post("/v1/models/triage/decisions", json={"event_id": event, "x": [0.1, 0.2]})
+
+    async def work() -> Any:
+        first = [asyncio.create_task(post(event)) for event in "abcd"]
+        await asyncio.sleep(0.05)
+        again = asyncio.create_task(post("a"))
+        await asyncio.sleep(0.05)
+        may_write.set()
+        return await asyncio.wait_for(asyncio.gather(*first, again), 10)
+
+    *first, again = served.run(work())
+    assert [one.status_code for one in (*first, again)] == [201] * 4 + [200] and served.failure is None
+    assert again.json() == first[0].json()
 
 
 def test_two_at_once_with_one_id_are_one_decision(anywhere: Served) -> None:
@@ -478,7 +508,37 @@ def test_a_restart_changes_nothing(anywhere: Served, way: str) -> None:
     assert {name: checksum(model) for name, model in done.models.items()} == {
         name: weights(anywhere, name) for name in before
     }
-    assert done.snapshots == (1 if way == "stop" else 0)
+    assert done.snapshots == (2 if way == "stop" else 0)
+
+
+@pytest.mark.parametrize("way", ["stop", "crash"])
+def test_a_restart_keeps_the_rules(anywhere: Served, way: str) -> None:
+    anywhere.call("PATCH", "/v1/models/triage", {"wait": 60, "default": "wrong", "add_labels": ["fax"]})
+    anywhere.call("PATCH", "/v1/models/triage", {"mode": "apprentice"})
+    lesson_at = {"played": {"label": "fax", "probability": 0.5}}
+    anywhere.decide("a", **lesson_at)
+    before = anywhere.call("GET", "/v1/models/triage").json()
+    getattr(anywhere, way)()
+    anywhere.open()
+    assert anywhere.call("GET", "/v1/models/triage").json() == before
+    assert (before["mode"], before["wait"], before["default"], before["features"]) == ("apprentice", 60, "wrong", 2)
+    assert anywhere.decide("b").status_code == 422, "it must be told what was played"
+
+
+def test_a_start_reads_only_what_is_behind_the_snapshots(anywhere: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a model that has been idle while another one grew."""
+    anywhere.make(name="idle")
+    lesson(anywhere, 20)
+    anywhere.stop()
+    read, kind = [], type(anywhere.service.store)
+    rows = kind.read
+    monkeypatch.setattr(kind, "read", lambda *given: (read.append(one) or one for one in rows(*given)))
+    anywhere.open()
+    assert read == [] and anywhere.model().version == 20
+    anywhere.decide("one-more")
+    anywhere.crash()
+    anywhere.open()
+    assert [row.event for row, _ in read] == ["one-more"]
 
 
 def test_a_log_that_was_changed_is_noticed(served: Served) -> None:
@@ -528,6 +588,42 @@ def test_the_log_of_a_default_counts_what_was_not_answered(served: Served, tmp_p
     path = tmp_path / "slow.jsonl"
     path.write_bytes(served.call("GET", "/v1/models/slow/log").content)
     assert open_log(str(path)).reward.tolist() == [0, 0, 1, 0, 0, 0]
+
+
+def test_the_log_of_named_features_teaches_what_the_service_learned(anywhere: Served, tmp_path: Path) -> None:
+    """Read from the lines alone, the rows are those of the service's own encoder, to the bit."""
+    anywhere.make(name="named", features="auto", algorithm="squarecb", settings={"horizon": 40})
+    for t in range(40):
+        given: dict[str, Any] = {"age": 20.0 + t % 9, "town": ["Bonn", "Köln", "_"][t % 3], "new": t % 2 == 0}
+        if t % 5 == 0:
+            given |= {"rare": f"word-{t}", "gap": None}
+        body = {"event_id": f"e{t}", "features": given}
+        label = anywhere.call("POST", "/v1/models/named/decisions", body).json()["label"]
+        anywhere.answer(f"e{t}", model="named", correct=label == "chat")
+    path = tmp_path / "named.jsonl"
+    path.write_bytes(anywhere.call("GET", "/v1/models/named/log").content)
+    log = open_log(str(path))
+    ours = anywhere.model("named").adapter.learner
+    assert log.n_rounds == 40 and log.n_features == ours.problem.n_features
+    twin = gaptron.Learner("squarecb", classes=log.classes, feedback="bandit", horizon=40, norm=1.0)
+    teach(twin, log)
+    assert (twin.weights == ours.weights).all() and ours.weights.any()
+    dsjson = tmp_path / "named.dsjson"
+    dsjson.write_bytes(anywhere.call("GET", "/v1/models/named/log?format=dsjson").content)
+    other = open_log(str(dsjson))
+    assert (other.codes == log.codes).all() and (other.reward == log.reward).all()
+    assert np.diff(other.X.indptr).tolist() == [2 + (t % 2 == 0) + (t % 5 == 0) for t in range(40)]
+
+
+def test_the_log_of_a_former_apprentice_can_be_read(served: Served, tmp_path: Path) -> None:
+    lesson(served, 4)
+    served.call("PATCH", "/v1/models/triage", {"mode": "apprentice"})
+    served.decide("by-hand", played={"label": "phone", "probability": 0.5})
+    served.answer("by-hand", correct=True)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(served.call("GET", "/v1/models/triage/log").content)
+    log = open_log(str(path))
+    assert log.n_rounds == 5 and log.distribution is None and log.probability[-1] == 0.5
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -585,3 +681,37 @@ def test_the_report_comes_as_events(served: Served) -> None:
 
     text = served.run(ended()).decode()
     assert text.startswith("id: 7\nevent: report\ndata: {") and json.loads(text.split("data: ")[1])["learned"] == 3
+
+
+# --- keys over HTTP -------------------------------------------------------------------------------------------------
+
+
+def test_an_admin_makes_lists_and_revokes_keys(anywhere: Served) -> None:
+    def ask(method: str, path: str, key: str, body: Any = None) -> Any:
+        return anywhere.call(method, path, body, headers={"Authorization": f"Bearer {key}"})
+
+    problem(anywhere.call("POST", "/v1/keys", {"roles": ["read"]}), 422, "invalid")
+    problem(anywhere.call("POST", "/v1/keys", {"roles": ["admin"], "model": "triage"}), 422, "invalid")
+    problem(anywhere.call("POST", "/v1/keys", {"roles": ["king"]}), 422, "invalid")
+    made = anywhere.call("POST", "/v1/keys", {"roles": ["admin", "read"]})
+    assert made.status_code == 201 and made.json()["roles"] == ["admin", "read"]
+    admin, id = made.json()["key"], made.json()["id"]
+    problem(anywhere.call("GET", "/v1/keys"), 401, "key")
+    small = ask("POST", "/v1/keys", admin, {"roles": ["decide"], "model": "triage"}).json()
+    problem(ask("POST", "/v1/keys", small["key"], {"roles": ["admin"]}), 403, "role")
+    problem(ask("GET", "/v1/keys", small["key"]), 403, "role")
+    path = "/v1/models/triage/decisions"
+    assert ask("POST", path, small["key"], {"x": [0.1, 0.2]}).status_code == 201
+    shown = ask("GET", "/v1/keys", admin).json()["keys"]
+    assert {one["id"]: one["revoked"] for one in shown} == {id: False, small["id"]: False}
+    assert all(set(one) == {"id", "roles", "model", "revoked"} for one in shown), "no secret, no hash"
+    assert ask("DELETE", f"/v1/keys/{small['id']}", admin).json()["revoked"] is True
+    problem(ask("POST", path, small["key"], {"x": [0.1, 0.2]}), 401, "key")
+    problem(ask("DELETE", f"/v1/keys/{id}", admin), 409, "last-key")
+    problem(ask("DELETE", "/v1/keys/nobody", admin), 404, "unknown")
+    second = ask("POST", "/v1/keys", admin, {"roles": ["admin"]}).json()
+    assert ask("DELETE", f"/v1/keys/{id}", second["key"]).status_code == 200
+    problem(ask("GET", "/v1/keys", admin), 401, "key")
+    anywhere.stop()
+    anywhere.open()
+    assert len(ask("GET", "/v1/keys", second["key"]).json()["keys"]) == 3

@@ -57,6 +57,8 @@ def test_evaluate_reads_the_store_itself(store: str) -> None:
     done = gaptron("evaluate", store, "--model", "triage", "-a", "banditron", "--set", "gamma=0.2", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_rounds"] == 40
+    alone = gaptron("evaluate", store, "-a", "banditron", "--set", "gamma=0.2", "--json")
+    assert json.loads(alone.stdout) == json.loads(done.stdout), "it has one model"
     wrong = gaptron("evaluate", store, "--model", "other", "-a", "banditron")
     assert wrong.returncode == 2 and "it has: triage" in wrong.stderr
 

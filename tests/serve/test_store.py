@@ -116,13 +116,27 @@ def test_a_step_that_is_new_is_applied_to_what_is_there(store: Store, place: str
     """From the first version on: rows written before a step are there behind it."""
     store.append([decision(1, "a")])
     store.close()
-    more = lambda dialect: [*steps(dialect), (2, "alter table log add column extra text")]  # noqa: E731
+    more = lambda dialect: [*steps(dialect), (len(steps(dialect)) + 1, "alter table log add column extra text")]  # noqa: E731
     monkeypatch.setattr(f"{type(store).__module__}.steps", more)
     again = open_store(place)
     assert again.lead()
     assert [row for row, _ in again.read()] == [decision(1, "a")]
     again.append([decision(2, "b")])
     again.close()
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date(place: str, monkeypatch: Any) -> None:
+    old = open_store(place)
+    with monkeypatch.context() as first:
+        first.setattr(f"{type(old).__module__}.steps", lambda dialect: steps(dialect)[:1])
+        assert old.lead()
+        old.append([decision(1, "a")], [Snapshot("m", 1, b"kept")])
+        old.close()
+    now = open_store(place)
+    assert now.lead()
+    assert [row for row, _ in now.read()] == [decision(1, "a")] and now.snapshot("m", 1) == b"kept"
+    now.append([decision(2, "b")])
+    now.close()
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gaptron.errors import InputError, StreamError
-from gaptron.streams import Chunks, open_stream, prepare
+from gaptron.streams import Chunks, open_stream, prepare, source
 from tests.streams import writers
 from tests.streams.test_formats import WRITTEN, X, y
 from tests.streams.writers import dense, put
@@ -164,7 +164,8 @@ def test_sizes_are_positive(tmp_path, setting):
         open_stream(path, **setting)
 
 
-def test_a_file_larger_than_the_memory_it_takes(tmp_path):
+def test_a_file_larger_than_the_memory_it_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "PIECE", 1 << 15)
     path = tmp_path / "large.svm"
     line = " ".join(f"{i}:0.{i:04d}" for i in range(1, 60))
     with path.open("w") as file:

@@ -134,7 +134,7 @@ PARQUET = [
     (_parquet(y=[0, 1], f=[1.0, float("inf")]), "row 2: a feature is NaN or infinite"),
     (_parquet(y=[0, 1], f=["a", "b"]), "column f holds string, not numbers"),
     (_parquet(y=[0, 1]), "no column beside the label"),
-    (_parquet(idx=[[1], [2]], val=[[1.0], [1.0]]), "column val holds list<element: double>, not labels"),
+    (_parquet(idx=[[1], [2]], val=[[1.0], [1.0]]), "which column is the label"),
     (_parquet(y=[0, 1], idx=[[1], None]), "row 2: a list is missing"),
     (_parquet(y=[0, 1], idx=[[1], [2, None]]), "row 2: a list has a gap"),
     (_parquet(y=[0, 1], idx=[[1], [2, -3]]), "row 2: feature index -3 is negative"),

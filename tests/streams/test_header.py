@@ -49,15 +49,15 @@ def test_a_header_of_column_numbers_and_a_usual_label(tmp_path, X, y, classes, n
 
 
 def test_a_header_of_column_numbers_over_numeric_labels_of_any_name(tmp_path):
-    assert rounds_of(tmp_path, written(WHOLES, NUMBERS, "kind")).n_rounds == 30
+    assert rounds_of(tmp_path, written(WHOLES, NUMBERS, "kind"), label=3).n_rounds == 30
     years = "2019,2020,2021,outcome\n" + "\n".join(f"{a},{b},{c},{k}" for (a, b, c), k in zip(WHOLES, NUMBERS))
-    assert rounds_of(tmp_path, years).columns == ("2019", "2020", "2021")
+    assert rounds_of(tmp_path, years, label=-1).columns == ("2019", "2020", "2021")
 
 
 def test_a_header_of_column_numbers_over_decimals(tmp_path):
-    assert rounds_of(tmp_path, written(FLOATS, WORDS, "kind")).n_rounds == 30
-    assert rounds_of(tmp_path, written(FLOATS, NUMBERS * 1.0, "3")).n_rounds == 30
-    assert rounds_of(tmp_path, written(FLOATS, WORDS, "3")).classes == ("no", "yes")
+    assert rounds_of(tmp_path, written(FLOATS, WORDS, "kind"), label=3).n_rounds == 30
+    assert rounds_of(tmp_path, written(FLOATS, NUMBERS * 1.0, "3"), label=3).n_rounds == 30
+    assert rounds_of(tmp_path, written(FLOATS, WORDS, "3"), label=3).classes == ("no", "yes")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_header_of_column_numbers_over_decimals(tmp_path):
 def test_what_cannot_be_told_is_asked(tmp_path, text):
     with pytest.raises(StreamError, match=r"line 1: .* may be a header or a round: say which with header=True"):
         rounds_of(tmp_path, text)
-    assert rounds_of(tmp_path, text, header=True).n_rounds == 30
+    assert rounds_of(tmp_path, text, header=True, label=3).n_rounds == 30
     assert rounds_of(tmp_path, text, header=False).n_rounds == 31
 
 
@@ -99,7 +99,7 @@ def test_rounds_without_a_header_are_not_lost(tmp_path, text):
 
 def test_a_quoted_header_of_numbers(tmp_path):
     text = '"7","8","out"\n' + "".join(f"{a},{b},{k}\n" for (a, b, _), k in zip(WHOLES, WORDS))
-    stream = rounds_of(tmp_path, text)
+    stream = rounds_of(tmp_path, text, label=2)
     assert stream.columns == ("7", "8") and stream.n_rounds == 30
     everywhere = to_csv(FLOATS, WORDS, ["0", "1", "2", "y"], quoting=csv.QUOTE_ALL)
     assert rounds_of(tmp_path, everywhere).n_rounds == 30
@@ -114,6 +114,17 @@ def test_a_nameless_column_that_counts_the_rows_is_left_out_and_said(tmp_path):
         np.testing.assert_allclose(stream.X, FLOATS)
     text = ",a,y\n" + "".join(f"{x},1,{k}\n" for x, k in zip(FLOATS[:, 0], WORDS))
     assert rounds_of(tmp_path, text).n_features == 2  # nameless, but no count
+
+
+def test_a_header_without_a_label_is_asked_for_it_and_a_file_without_a_header_says_what_it_took(tmp_path):
+    rows = "1,2,0\n3,5,1\n2,2,0\n"
+    with pytest.raises(StreamError, match=r"which column is the label\? Say label=\.\.\., one of: a, b, kind$"):
+        open_stream(put(tmp_path, "a.csv", "a,b,kind\n" + rows))
+    with pytest.raises(StreamError, match=r"label='kin' is none of the columns a, b, kind; did you mean kind\?"):
+        open_stream(put(tmp_path, "a.csv", "a,b,kind\n" + rows), label="kin")
+    stream = rounds_of(tmp_path, rows, header=False)
+    assert stream.classes == (0, 1) and stream.notes == ("no header: the last column is taken for the label",)
+    assert rounds_of(tmp_path, rows, header=False, label=2).notes == ()
 
 
 def test_two_columns_of_one_name(tmp_path):

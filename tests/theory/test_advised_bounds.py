@@ -252,6 +252,19 @@ def reacting(K, d, seed, adviser):
     return world
 
 
+def least_bound(certificates, K, d):
+    """E[L(U)] + E[C(U)] for the best U fixed before the draws; of each path its chance, its rounds, its certificate."""
+
+    def bound(flat):
+        U, value = flat.reshape(K, d), 0.0
+        for chance, seen, certificate in certificates:
+            loss = sum(log_loss(U[A] @ x, int(np.flatnonzero(A == y)[0])) for x, y, A, _ in seen)
+            value += chance * (loss + certificate.cost(float(np.linalg.norm(U))))
+        return value
+
+    return min(bound(np.zeros(K * d)), minimize(bound, np.full(K * d, 0.01), options={"maxiter": 15}).fun)
+
+
 @pytest.mark.parametrize("K, T, games", [(2, 4, 24), (3, 3, 12)])
 @pytest.mark.parametrize("adviser", ["none", "liar", "right", "sometimes"])
 def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
@@ -270,14 +283,7 @@ def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
         mixed += any(0 < who.total.certified < T for *_, who in paths)
         certificates = [(chance, seen, file.certificate(settings, who.state)) for chance, seen, who in paths]
 
-        def bound(flat, certificates=certificates):
-            U, value = flat.reshape(K, d), 0.0
-            for chance, seen, certificate in certificates:
-                loss = sum(log_loss(U[A] @ x, int(np.flatnonzero(A == y)[0])) for x, y, A, _ in seen)
-                value += chance * (loss + certificate.cost(float(np.linalg.norm(U))))
-            return value
-
-        best = min(bound(np.zeros(K * d)), minimize(bound, np.full(K * d, 0.01), options={"maxiter": 15}).fun)
+        best = least_bound(certificates, K, d)
         assert missed <= best + 1e-9
         tightest = max(tightest, missed / best if missed else 0.0)
     assert mixed >= games / 6 or adviser == "right"  # who is always right leaves no budget spent
@@ -331,14 +337,7 @@ def test_the_bandit_bound_holds_for_late_answers_on_small_games(adviser, K, T, g
         certificates = [(chance, seen, file.certificate(settings, who.state)) for chance, seen, who in paths]
         late_ones += any(who.total.most_missing > 0 for *_, who in paths)
 
-        def bound(flat, certificates=certificates):
-            U, value = flat.reshape(K, d), 0.0
-            for chance, seen, certificate in certificates:
-                loss = sum(log_loss(U[A] @ x, int(np.flatnonzero(A == y)[0])) for x, y, A, _ in seen)
-                value += chance * (loss + certificate.cost(float(np.linalg.norm(U))))
-            return value
-
-        best = min(bound(np.zeros(K * d)), minimize(bound, np.full(K * d, 0.01), options={"maxiter": 15}).fun)
+        best = least_bound(certificates, K, d)
         assert missed <= best + 1e-9
     assert late_ones >= games / 2
 

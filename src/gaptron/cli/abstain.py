@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gaptron.cli import votes
 from gaptron.errors import NoBoundError, SettingError, StreamError
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ def abstain(
     cost_column: Annotated[
         str, typer.Option(help="The costs' column, by name, or by number without the label.", rich_help_panel=DATA)
     ] = "",
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Advice is the probability of the label of +1, from 0 to 1; 2p - 1 is used.",
+            rich_help_panel=DATA,
+        ),
+    ] = False,
     chunk: Annotated[
         int | None,
         typer.Option(min=1, help="Read so many rounds at a time instead of all at once.", rich_help_panel=DATA),
@@ -57,11 +66,14 @@ def abstain(
 ) -> None:
     """Predict -1 or +1 from the advice of experts, or abstain at a cost; close with the loss and what theory promised.
 
-    The file has a row a round: a column for each expert with numbers in [-1, 1], the label, and perhaps the cost.
+    The file has a row a round: a column for each expert with numbers in [-1, 1], or with one of the --classes, the
+    label, and perhaps the cost.
 
     gaptron abstain advice.csv --cost 0.2
 
     gaptron abstain advice.parquet --label truth --cost-column price --trace rounds.csv
+
+    gaptron abstain votes.csv --label truth --classes=ham,spam --cost 0.2
     """
     from gaptron.abstention import Abstainer  # noqa: PLC0415
     from gaptron.streams import open_stream  # noqa: PLC0415
@@ -71,18 +83,20 @@ def abstain(
     names = [word.strip() for word in classes.split(",")]
     if len(names) != 2:
         raise SettingError(f"--classes={classes} must name two labels, that of -1 and that of +1")
-    source = open_stream(
-        file,
-        format=format_ or ("csv" if file == "-" else None),
-        label=int(label) if label.isdigit() else label or None,
-        classes=names,
-        chunk=chunk,
-    )
-    table = _table(source, cost_column, cost, algorithm)
+    form = format_ or ("csv" if file == "-" else None)
+    spot = int(label) if label.isdigit() else label or None
+    if votes.in_words(file, form, spot, names):
+        source = votes.read(file, form, spot, names, chunk)
+    else:
+        source = open_stream(file, format=form, label=spot, classes=names, chunk=chunk)
+    table = _table(source, cost_column, cost, algorithm, probabilities)
     options: dict[str, Any] = {"algorithm": algorithm, "cost": cost, "seed": seed}
     abstainer = Abstainer(len(table.experts), **options)
     scout = Abstainer(len(table.experts), **options)
     sums, whole = _run(abstainer, scout, table, not late, trace)
+    if table.looks_like_probabilities:
+        words = "no advice is below 0: if it is probabilities, or votes of 0 and 1, say --probabilities"
+        typer.echo(f"gaptron: warning: {words}", err=True)
     account = _account(abstainer, table, sums, whole, late)
     if json_:
         typer.echo(json.dumps(account, ensure_ascii=False))
@@ -102,6 +116,13 @@ class _Table:
     at: list[int]  # the experts' columns
     cost: int | None  # the costs' column
     constant: float | None
+    probabilities: bool = False  # of +1; else advice is in [-1, 1]
+    below: bool = False  # has any advice been negative?
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        """Chances of +1, or votes of 0 and 1: nothing is below 0."""
+        return not self.below and not self.probabilities
 
     def pieces(self) -> Iterator[tuple["Matrix", Any, Any]]:
         """Predictions, labels and costs, as they come."""
@@ -115,24 +136,26 @@ class _Table:
             costs = self.constant if self.cost is None else rows[:, self.cost]
             advice = rows if self.cost is None else rows[:, self.at]
             self._check(advice, costs, done)
-            yield advice, np.where(codes == 1, 1, -1), costs
+            self.below |= bool((advice < 0.0).any())
+            yield 2.0 * advice - 1.0 if self.probabilities else advice, np.where(codes == 1, 1, -1), costs
             done += len(codes)
 
     def _check(self, advice: "Matrix", costs: Any, done: int) -> None:
         """As the abstainer will, but here an error can name the row of the file and the column."""
         import numpy as np  # noqa: PLC0415
 
-        bad = np.argwhere(np.abs(advice) > 1.0)
+        least, what = (0.0, "a probability") if self.probabilities else (-1.0, "advice")
+        bad = np.argwhere((advice > 1.0) | (advice < least))
         if bad.size:
             t, i = bad[0]
-            problem = f"row {done + t + 1}: {self.experts[i]} is {advice[t, i]:g}, and advice must be in [-1, 1]"
+            problem = f"row {done + t + 1}: {self.experts[i]} is {advice[t, i]:g}, and {what} must be in [{least:g}, 1]"
             raise StreamError(self.source.name, problem)
         if self.cost is not None and costs.min() < 0.0:
             t = int(np.argmax(costs < 0.0))
             raise StreamError(self.source.name, f"row {done + t + 1}: cost {costs[t]:g} is negative")
 
 
-def _table(source: "Stream | Chunks", asked: str, cost: float | None, algorithm: str) -> _Table:
+def _table(source: "Stream | Chunks", asked: str, cost: float | None, algorithm: str, probabilities: bool) -> _Table:
     columns = list(source.columns) or [f"expert {at}" for at in range(source.n_features)]
     at = _cost_at(source, asked)
     if at is None and cost is None:
@@ -145,7 +168,7 @@ def _table(source: "Stream | Chunks", asked: str, cost: float | None, algorithm:
     experts = [i for i in range(source.n_features) if i != at]
     if not experts:
         raise StreamError(source.name, "there is no expert: no column beside label and cost")
-    return _Table(source, [columns[i] for i in experts], experts, at, cost)
+    return _Table(source, [columns[i] for i in experts], experts, at, cost, probabilities)
 
 
 def _cost_at(source: "Stream | Chunks", asked: str) -> int | None:

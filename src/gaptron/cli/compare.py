@@ -86,7 +86,9 @@ def compare(
     raw: Annotated[
         bool,
         typer.Option(
-            "--raw", help="Leave rows as they are; by default they are scaled to ‖x‖ = 1.", rich_help_panel=DATA
+            "--raw",
+            help="Leave rows as they are; by default tables are encoded by name, other rows scaled to ‖x‖ = 1.",
+            rich_help_panel=DATA,
         ),
     ] = False,
     constant: Annotated[bool, typer.Option("--constant", help="Append a feature of 1.", rich_help_panel=DATA)] = False,
@@ -142,7 +144,7 @@ def compare(
         "header": header,
     }
     preparing = {"unit_norm": not raw, "constant": constant, "log1p": log1p, "standardize": standardize}
-    plan, text = _plan(data or [], {k: v for k, v in reading.items() if v is not None}, preparing, in_order)
+    plan, text = _plan(data or [], {k: v for k, v in reading.items() if v is not None}, preparing, in_order, raw)
     plan = _turned(plan, algorithms, feedback, seeds, grid, bounds, radius, limit)
     if dry_run:
         _cost(plan, output, jobs)
@@ -151,14 +153,24 @@ def compare(
     _close(results, output, text, report)
 
 
-def _plan(data: list[str], reading: dict[str, Any], preparing: dict[str, Any], in_order: bool) -> tuple["Plan", str]:
+def _plan(
+    data: list[str], reading: dict[str, Any], preparing: dict[str, Any], in_order: bool, raw: bool
+) -> tuple["Plan", str]:
     """The plan and, if it came from a file, its text."""
     from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
     from gaptron.experiments.plan_file import default_plan, read_plan  # noqa: PLC0415
+    from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
     files = [word for word in data if word.endswith(".toml")]
     if data and not files:
-        streams = tuple(PlannedStream(word, "", reading, preparing, not in_order) for word in dict.fromkeys(data))
+        numbers = (
+            raw or "n_features" in reading or any(preparing[word] for word in ("constant", "log1p", "standardize"))
+        )
+        by_name = {word: not numbers and has_names(word, reading.get("format")) for word in data}
+        streams = tuple(
+            PlannedStream(word, "", reading, {} if names else preparing, not in_order, by_name=names)
+            for word, names in by_name.items()
+        )
         return replace(default_plan(), streams=streams), ""
     if len(data) > 1:
         raise SettingError(f"{files[0]} is a plan, and a plan is run by itself: add the streams to it")

@@ -4,12 +4,15 @@ import json
 import os
 import tempfile
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gaptron.cli import settings
+from gaptron.cli.serve import without_password
 from gaptron.cli.table import show
 from gaptron.errors import InputError, SettingError, StreamError
 
@@ -18,12 +21,14 @@ if TYPE_CHECKING:
     from gaptron.logged import Estimate, Log, Verdict
 
 WAYS = {
+    "as-is": "as it is: judged on every round, learning nothing",
     "taught": "taught by the log: judged on every round, then given its answer",
     "frozen": "taught by the first part of the log, frozen, and judged on the rest",
     "replay": "from scratch, deciding for itself, on the rounds the log can answer",
 }
 DATA, LEARN, SHOW = "Reading the log", "Learning", "Output"
 SEARCHED = 10_000_000  # numbers in the log, times labels, up to which the best rule is looked for
+NAMED = 8  # labels in an error
 SHORT = 100  # rounds of a replay that are too few to recommend one
 
 
@@ -31,14 +36,28 @@ def evaluate(
     log: Annotated[
         str, typer.Argument(help="A file of logged decisions, - for standard input, or the store of a service.")
     ],
-    algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="The learner to judge.", rich_help_panel=LEARN)],
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", help="Judge a new learner.", rich_help_panel=LEARN)
+    ] = "",
+    load: Annotated[
+        str, typer.Option(metavar="MODEL", help="Judge a saved model, that did not learn here.", rich_help_panel=LEARN)
+    ] = "",
+    probabilities: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD",
+            help="Judge a policy of your own: the field of the log (.npz: array) with its probabilities.",
+            rich_help_panel=LEARN,
+        ),
+    ] = "",
     way: Annotated[
         str,
         typer.Option(
-            help="How it learns from the log: taught (from every line), frozen (from the first part) or replay.",
+            help="How it learns from the log: taught (from every line; with -a the default), frozen (from the first "
+            "part), replay or, with --load, as-is.",
             rich_help_panel=LEARN,
         ),
-    ] = "taught",
+    ] = "",
     split: Annotated[
         float, typer.Option(help="frozen: the share of the log, from its start, that teaches.", rich_help_panel=LEARN)
     ] = 0.5,
@@ -72,7 +91,10 @@ def evaluate(
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)
     ] = None,
-    model: Annotated[str, typer.Option(help="Of a service's store: whose decisions.", rich_help_panel=DATA)] = "",
+    model: Annotated[
+        str,
+        typer.Option(help="Of a service's store: whose decisions, if it has several.", rich_help_panel=DATA),
+    ] = "",
     skip_damaged: Annotated[
         bool,
         typer.Option("--skip-damaged", help="Pass over lines that cannot be read; name them.", rich_help_panel=DATA),
@@ -99,32 +121,67 @@ def evaluate(
     gaptron evaluate uniform.npz -a banditron --set gamma=0.1 --way replay
 
     gaptron evaluate gaptron-serve --model triage -a squarecb
+
+    gaptron evaluate decisions.jsonl --load model.gaptron
+
+    gaptron evaluate decisions.jsonl --probabilities mine
     """
-    if way not in WAYS:
-        raise SettingError(f"--way {way!r} must be one of {', '.join(WAYS)}")
+    way = way or ("taught" if algorithm else "as-is")
+    for_new = {"--loss": loss, "--norm": norm, "--radius": radius, "--horizon": horizon, "--set": set_}
+    _check_asked(algorithm, load, probabilities, way, [option for option, value in for_new.items() if value])
     if not 0.0 < split < 1.0:
         raise SettingError(f"--split {split:g} must lie between 0 and 1")
-    logged, damage = _open_store(log, model) if model else _open(log, format_ or None, features, skip_damaged)
+    is_store = bool(model) or os.path.isdir(log) or "://" in log
+    if is_store and probabilities:
+        raise SettingError("--probabilities: a service's store has no field of your own; export its log and add one")
+    if is_store:
+        logged, damage = _open_store(log, model)
+    else:
+        logged, damage = _open(log, format_ or None, features, skip_damaged, probabilities or None)
     first = int(split * logged.n_rounds)
     if way == "frozen" and not 0 < first < logged.n_rounds:
         raise SettingError(f"--split {split:g} leaves no round on one side of {logged.n_rounds}")
     replayed = max(1, round(logged.least * logged.n_rounds))  # about so many rounds a replay would keep
-    learner = _learner(
-        algorithm,
-        logged,
-        loss=loss or None,
-        norm=norm or logged.norm or None,
-        radius=radius,
-        horizon=horizon or {"taught": logged.n_rounds, "frozen": first, "replay": replayed}[way],
-        seed=seed,
-        **settings.read(set_ or []),
-    )
+    learner = None
+    if load:
+        learner = _loaded(load, logged)
+    elif algorithm:
+        learner = _learner(
+            algorithm,
+            logged,
+            loss=loss or None,
+            norm=norm or logged.norm or None,
+            radius=radius,
+            horizon=horizon or {"taught": logged.n_rounds, "frozen": first, "replay": replayed}[way],
+            seed=seed,
+            **settings.read(set_ or []),
+        )
     verdict = _verdict(learner, logged, way, first, level, seed)
-    report = _report(learner, logged, way, verdict, replayed, damage) | _observed(logged, observed)
+    judged = load or (f"probabilities in {probabilities!r}" if probabilities else algorithm)
+    report = _report(learner, judged, logged, way, verdict, replayed, damage) | _observed(logged, observed)
     if json_:
+        for warning in report["warnings"]:
+            typer.echo(f"gaptron: warning: {warning}", err=True)
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
         _summary(report)
+
+
+def _check_asked(algorithm: str, load: str, probabilities: str, way: str, for_new: list[str]) -> None:
+    """Refuse to judge nothing, two things at once, or what does not learn by how it learns."""
+    if (bool(algorithm), bool(load), bool(probabilities)).count(True) != 1:
+        raise SettingError(
+            "say what to judge: a new learner with --algorithm, a saved model with --load, or a policy of your own "
+            "with --probabilities; one of them"
+        )
+    if way not in WAYS:
+        raise SettingError(f"--way {way!r} must be one of {', '.join(WAYS)}")
+    if algorithm and way == "as-is":
+        raise SettingError("--way as-is is for a model that has learned: give one with --load")
+    if probabilities and way != "as-is":
+        raise SettingError(f"--way {way}: probabilities of your own learn nothing here, they are judged as they are")
+    if not algorithm and for_new:
+        raise SettingError(f"{for_new[0]} is for a new learner (--algorithm): what is judged here is as it is")
 
 
 def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
@@ -135,19 +192,24 @@ def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
 
     store = open_store(place)
     try:
-        if model not in dict(store.models()):
-            known = ", ".join(name for name, _ in store.models())
-            raise SettingError(f"--model {model}: {place} has no such model; it has: {known or 'none'}")
+        known = [name for name, _ in store.models()]
+        if not model and len(known) == 1:
+            model = known[0]
+        if model not in known:
+            said = f"--model {model}: {place} has no such model" if model else "say --model NAME: which of the models"
+            raise SettingError(f"{said}; it has: {', '.join(known) or 'none'}")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, f"{model}.jsonl")
             with open(path, "wb") as file:
                 file.writelines(lines(store, model, "jsonl", store.last()[0]))
-            return open_log(path), []
+            return replace(open_log(path), name=f"{without_password(place)}: {model}"), []
     finally:
         store.close()
 
 
-def _open(path: str, form: str | None, features: int | None, skip_damaged: bool) -> "tuple[Log, list[str]]":
+def _open(
+    path: str, form: str | None, features: int | None, skip_damaged: bool, column: str | None
+) -> "tuple[Log, list[str]]":
     """The log, and what was left out of it."""
     from gaptron.logged import DamagedLogWarning, open_log  # noqa: PLC0415
     from gaptron.logged.lines import DamagedLineError  # noqa: PLC0415
@@ -155,7 +217,8 @@ def _open(path: str, form: str | None, features: int | None, skip_damaged: bool)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DamagedLogWarning)
         try:
-            log = open_log(path, format=form, n_features=features, damaged="skip" if skip_damaged else "refuse")
+            damaged = "skip" if skip_damaged else "refuse"
+            log = open_log(path, format=form, n_features=features, damaged=damaged, column=column)
         except DamagedLineError as problem:
             hint = "" if skip_damaged else "; --skip-damaged passes over lines that cannot be read"
             raise StreamError(problem.source, f"{problem.problem}{hint}", problem.line) from None
@@ -168,12 +231,35 @@ def _learner(algorithm: str, log: "Log", **options: Any) -> "Learner":
     return Learner(algorithm, classes=log.classes, n_features=log.n_features, feedback="bandit", **options)
 
 
-def _verdict(learner: "Learner", log: "Log", way: str, first: int, level: float, seed: int) -> "Verdict":
+def _loaded(path: str, log: "Log") -> "Learner":
+    from gaptron.learner import Learner  # noqa: PLC0415
+
+    learner = Learner.load(path)
+    if learner.features is not None:
+        raise SettingError(f"{path} takes rows by name, and those of {log.name} are numbers: they cannot judge it")
+    if set(learner.classes) != set(log.classes):
+        raise SettingError(
+            f"{path} knows the labels {_few(learner.classes)}, {log.name} was logged with {_few(log.classes)}"
+        )
+    if learner.classes != log.classes:
+        raise SettingError(f"{path} has the labels of {log.name} in another order: {_few(learner.classes)}")
+    return learner
+
+
+def _few(labels: Sequence[Any]) -> str:
+    return ", ".join(map(str, labels[:NAMED])) + (f" and {len(labels) - NAMED} more" if len(labels) > NAMED else "")
+
+
+def _verdict(learner: "Learner | None", log: "Log", way: str, first: int, level: float, seed: int) -> "Verdict":
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    from gaptron.logged import judge, replay, teach  # noqa: PLC0415
+    from gaptron.logged import judge, judge_policy, replay, teach  # noqa: PLC0415
 
+    if learner is None:
+        return judge_policy(log, level=level)
+    if way == "as-is":
+        return judge(learner, log, level=level)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -188,7 +274,7 @@ def _verdict(learner: "Learner", log: "Log", way: str, first: int, level: float,
 
 
 def _report(
-    learner: "Learner", log: "Log", way: str, verdict: "Verdict", replayed: int, damage: list[str]
+    learner: "Learner | None", judged: str, log: "Log", way: str, verdict: "Verdict", replayed: int, damage: list[str]
 ) -> dict[str, Any]:
     """Everything the summary says, as one object."""
 
@@ -200,9 +286,10 @@ def _report(
         "n_rounds": log.n_rounds,
         "n_features": log.n_features,
         "n_classes": log.n_classes,
-        "algorithm": learner.algorithm,
+        "of": judged,
+        "algorithm": learner.algorithm if learner else None,
         "way": way,
-        "settings": settings.account(learner),
+        "settings": settings.account(learner) if learner else None,
         "judged": verdict.rounds,
         "used": verdict.used,
         "level": verdict.level,
@@ -240,7 +327,7 @@ def _summary(report: dict[str, Any]) -> None:
         f"{report['log']}: {report['n_rounds']:,} rounds, {report['n_features']:,} features, "
         f"{report['n_classes']} classes"
     )
-    typer.echo(f"{report['algorithm']}, {WAYS[way]}\n")
+    typer.echo(f"{report['of']}, {WAYS[way]}\n")
     named = {"the log itself": report["logged"], **report["estimates"], "sure": report["sure"]}
     remarks = {
         "the log itself": "what was logged" if way == "replay" else f"on the same {T:,} rounds",
@@ -254,18 +341,20 @@ def _summary(report: dict[str, Any]) -> None:
     show(rows)
     typer.echo()
     _explain_sure(report)
-    if way != "replay":
+    if way != "replay":  # whose weights are all 1
         typer.echo(
             f"weights: mean {report['mean_weight']:.3f} (1 if all is well), heaviest {report['heaviest_weight']:.4g}; "
             f"worth {report['effective']:,.0f} rounds of its own"
         )
-        _suggest_replay(report["replay_would_use"])
+        if way != "as-is":
+            _suggest_replay(report["replay_would_use"])
     if report["why_not_observed"]:
         typer.echo(f"observed in the log: nothing; {report['why_not_observed']}")
     elif report["observed"]:
         typer.echo(f"observed in the log: {report['observed']['sentence']}")
         typer.echo("  if each label that was confirmed was the only right one; of log loss, not of mistakes")
-    typer.echo(settings.line(report["settings"]))
+    if report["settings"]:
+        typer.echo(settings.line(report["settings"]))
     for warning in report["warnings"]:
         typer.echo(f"warning: {warning}")
     typer.echo(f"verdict: {report['conclusion']}")

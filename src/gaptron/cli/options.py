@@ -1,5 +1,6 @@
 """What several commands share in reading their options, and errors in the words of the command line."""
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -29,8 +30,17 @@ def in_options(message: str, options: Mapping[str, str], settings: Iterable[str]
 
     def option(match: re.Match[str]) -> str:
         name, value = match[1], match[2].strip("'")
+        if name in known and value in ("True", "False"):
+            return known[name] if value == "True" else known[name].replace("--", "--no-")
         if name in known:
-            return f"{known[name]} {value}"
+            return f"{known[name]} {value}".rstrip()
         return f"--set {name}={value}" if name in set_by_name else match[0]
 
-    return re.sub(r"(?<![\w-])([a-z]\w*)=('[^']*'|\.\.\.|[^\s,;:)]+)", option, message)
+    return _meant(re.sub(r"(?<![\w-])([a-z]\w*)=('[^']*'|\.\.\.|[^\s,;:)]+|(?= ))", option, message))
+
+
+def _meant(message: str) -> str:
+    """An error about an unknown word, with the known one that is nearest."""
+    unknown = re.search(r"unknown [\w ]+ '([^']+)'; there are: (.+)$", message)
+    near = difflib.get_close_matches(unknown[1], unknown[2].split(", "), 1) if unknown else []
+    return message if not near else message.replace("; there are:", f"; did you mean {near[0]}? There are:")

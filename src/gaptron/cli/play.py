@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaptron.cli import rows_by_name, settings
+from gaptron.cli import reading, rows_by_name, settings
 from gaptron.cli.options import read_classes
 from gaptron.cli.seen import Seen, shares
+from gaptron.cli.waiting import Waiting, waiting
 from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gaptron.streams.rows_by_name import RowsByName
     from gaptron.trace import Trace
 
+QUICK = 2.0  # seconds of playing, up to which other certificates are looked for
 DELTA = 0.05
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
 FIXED = (
@@ -154,7 +156,9 @@ def play(
     ] = None,
     chunk: Annotated[
         int | None,
-        typer.Option(min=1, help="Read so many rounds at a time instead of all at once.", rich_help_panel=DATA),
+        typer.Option(
+            min=1, help="Read so many rounds at a time, of a small file too; else as it needs.", rich_help_panel=DATA
+        ),
     ] = None,
     unit_norm: Annotated[
         bool, typer.Option("--unit-norm", help="Scale rows to ‖x‖ = 1.", rich_help_panel=DATA)
@@ -174,9 +178,14 @@ def play(
         bool,
         typer.Option("--progress", "-P", help="Print a line at every doubling of the rounds.", rich_help_panel=SHOW),
     ] = False,
-    no_bound: Annotated[
-        bool, typer.Option("--no-bound", help="Do not compute the bound, which takes time.", rich_help_panel=SHOW)
-    ] = False,
+    bound: Annotated[
+        bool | None,
+        typer.Option(
+            "--bound/--no-bound",
+            help="Compute the bound, which takes time and the whole stream in memory? By default for small streams.",
+            rich_help_panel=SHOW,
+        ),
+    ] = None,
     predictions: Annotated[
         str,
         typer.Option(
@@ -200,7 +209,7 @@ def play(
 
     gaptron play train.svm.gz -a gaptron --feedback bandit --radius 10 --loss hinge
 
-    zcat log.vw.gz | gaptron play - --format vw --classes a,b,c --chunk 10000 --unit-norm
+    zcat log.vw.gz | gaptron play - --format vw --classes a,b,c --unit-norm
 
     gaptron play monday.csv --save model.gaptron && gaptron play tuesday.csv --load model.gaptron
     """
@@ -214,82 +223,89 @@ def play(
     if save and not Path(save).absolute().parent.is_dir():
         raise SettingError(f"--save {save}: there is no such folder")  # now, not after an hour of playing
     by_name = _is_by_name(context, stream, format_, raw, loaded)
+    model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
+    listed = read_classes(classes) if model is None else model.classes
+    measured = not by_name and model is None  # what is not given of width and norm the whole stream shows
+    wide = not measured or features is not None
+    known = listed is not None and (not measured or norm is not None or unit_norm)
+    whole = reading.why_whole(bound, shuffle, standardize)
+    chunk = reading.at_a_time(chunk, whole, stream, format_ or None, known, wide)
     source: Any
-    if by_name:
-        learner, source = _by_name(
-            loaded,
-            stream,
-            {
-                "format": format_ or None,
-                "label": _label_of(label, loaded),
-                "classes": read_classes(classes) if loaded is None else loaded.classes,
-                "chunk": chunk,
-                "header": header,
-                "limit": limit,
-                "shuffle": shuffle,
-            },
-            lambda source: Learner(
-                algorithm,
-                classes=source.classes if save else range(source.n_classes),
-                features=rows_by_name.declared(column, cross),
-                feedback=feedback or _only_feedback(algorithm),
-                loss=loss or None,
-                radius=radius,
-                horizon=horizon or source.n_rounds,
-                seed=seed,
-                observe=observed,
-                **settings.read(set_ or []),
-            ),
-        )
-    else:
-        model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
-        source = open_stream(
-            stream,
-            format=format_ or None,
-            label=_column(label),
-            reward=_column(reward),
-            available=_column(available),
-            classes=read_classes(classes) if model is None else model.classes,
-            n_features=features if model is None else model.problem.n_features - constant or None,
-            chunk=chunk,
-            index_base=_index_base(index_base, model),
-            header=header,
-        )
-        source = prepare(
-            source,
-            unit_norm=unit_norm,
-            constant=constant,
-            log1p=log1p,
-            standardize=standardize,
-            shuffle=shuffle,
-            limit=limit,
-        )
-        measured = norm is None and (isinstance(source, Stream) or unit_norm)
-        promises = [None, _norm(source)] if measured else [norm]
-        for promise in promises:  # what is measured is promised only where the algorithm cannot do without
-            learner = loaded or Learner(
-                algorithm,
-                # A file is for other streams too, and keeps their words; without one the codes do, and are quicker.
-                classes=source.classes if save else range(source.n_classes),
-                n_features=source.n_features,
-                feedback=feedback or _only_feedback(algorithm),
-                loss=loss or None,
-                norm=promise,
-                radius=radius,
-                horizon=horizon or source.n_rounds,
-                seed=seed,
-                observe=observed,
-                **settings.read(set_ or []),
+    with waiting(stream, shown=not (json_ or progress)) as shows:
+        if by_name:
+            learner, source = _by_name(
+                loaded,
+                stream,
+                {
+                    "format": format_ or None,
+                    "label": _label_of(label, loaded),
+                    "classes": listed,
+                    "chunk": chunk,
+                    "header": header,
+                    "limit": limit,
+                    "shuffle": shuffle,
+                    "watch": shows.read,
+                },
+                lambda source: Learner(
+                    algorithm,
+                    classes=source.classes if save else range(source.n_classes),
+                    features=rows_by_name.declared(column, cross),
+                    feedback=feedback or _only_feedback(algorithm),
+                    loss=loss or None,
+                    radius=radius,
+                    horizon=horizon or source.n_rounds,
+                    seed=seed,
+                    observe=observed,
+                    **settings.read(set_ or []),
+                ),
             )
-            if learner.settings is not None:
-                break
-        if learner.settings is None:
-            raise SettingError("a stream read in chunks needs --norm X, or --unit-norm")
-        if model is None and loaded is not None and loaded.classes != source.classes:
-            raise SettingError(f"the classes of {load} are not those of {source.name}")
-    seen = Seen(source.classes, None if source.n_rounds is None else source.n_rounds - source.n_rounds // 4)
-    with rows_by_name.writer(predictions) if predictions else contextlib.nullcontext() as write:
-        done = _run(learner, source, progress, _each(seen, write))
+        else:
+            source = open_stream(
+                stream,
+                format=format_ or None,
+                label=_column(label),
+                reward=_column(reward),
+                available=_column(available),
+                classes=listed,
+                n_features=features if model is None else model.problem.n_features - constant or None,
+                chunk=chunk,
+                index_base=_index_base(index_base, model),
+                header=header,
+                watch=shows.read,
+            )
+            source = prepare(
+                source,
+                unit_norm=unit_norm,
+                constant=constant,
+                log1p=log1p,
+                standardize=standardize,
+                shuffle=shuffle,
+                limit=limit,
+            )
+            for measured in (False, True):  # what is measured is promised only where the algorithm cannot do without
+                learner = loaded or Learner(
+                    algorithm,
+                    # A file is for other streams too, and keeps their words; without one the codes do, and are quicker.
+                    classes=source.classes if save else range(source.n_classes),
+                    n_features=source.n_features,
+                    feedback=feedback or _only_feedback(algorithm),
+                    loss=loss or None,
+                    norm=_norm(source) if measured and norm is None else norm,
+                    radius=radius,
+                    horizon=horizon or source.n_rounds,
+                    seed=seed,
+                    observe=observed,
+                    **settings.read(set_ or []),
+                )
+                if learner.settings is not None:
+                    break
+            if learner.settings is None:
+                raise SettingError(f"{source.name} is read once, as it is played: say --norm X, or --unit-norm")
+            if model is None and loaded is not None and loaded.classes != source.classes:
+                raise SettingError(f"the classes of {load} are not those of {source.name}")
+        seen = Seen(source.classes, None if source.n_rounds is None else source.n_rounds - source.n_rounds // 4)
+        with rows_by_name.writer(predictions) if predictions else contextlib.nullcontext() as write:
+            done = _run(learner, source, progress, _each(seen, write), shows, keep=bound is not False)
     if save:
         if getattr(source, "index_base", None) is not None:
             learner.reading["index_base"] = source.index_base
@@ -297,8 +313,9 @@ def play(
             learner.reading["label"] = source.label
         learner.save(save)
     rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
-    summary = _account(learner, source, done, no_bound, rewarded)
+    summary = _account(learner, source, done, bound, rewarded)
     summary |= seen.account() | {"label": getattr(source, "label", None)}
+    summary["would_prove"] = _provable(learner, source, done, summary["bound"], by_name and (column, cross))
     summary["columns"] = None if learner.features is None else [column._asdict() for column in learner.features]
     if json_:
         typer.echo(json.dumps(summary, ensure_ascii=False))
@@ -307,8 +324,8 @@ def play(
 
 
 def _norm(source: Any) -> float | None:
-    """The largest norm of a row: as measured, or 1 of rows that are scaled on the way; None if all are zero."""
-    return (source.norm or None) if hasattr(source, "norm") else 1.0
+    """The largest norm of a row; None if all are zero, or if it cannot be known before."""
+    return (source.measured_norm() if hasattr(source, "measured_norm") else source.norm) or None
 
 
 def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, model: "Learner | None") -> bool:
@@ -341,12 +358,12 @@ def _label_of(given: str, model: "Learner | None") -> str | int | None:
 
 
 def _by_name(
-    model: "Learner | None", stream: str, reading: dict[str, Any], make: Callable[[Any], "Learner"]
+    model: "Learner | None", stream: str, given: dict[str, Any], make: Callable[[Any], "Learner"]
 ) -> "tuple[Learner, RowsByName]":
     """A table and a learner for it, with a word about columns that are not those the model knows."""
     from gaptron.streams.rows_by_name import open_by_name  # noqa: PLC0415
 
-    source = open_by_name(stream, **reading)
+    source = open_by_name(stream, **given)
     if model is not None and source.columns:
         source = replace(source, notes=(*source.notes, *rows_by_name.remarks(model, source.columns)))
     return model or make(source), source
@@ -366,31 +383,21 @@ def _each(seen: Seen, write: rows_by_name.Write | None) -> "Callable[[Trace], No
     return take
 
 
-def _run(learner: "Learner", source: Any, table: bool, each: "Callable[[Trace], None]") -> "Run":
-    """Play it all, with a progress bar or a line at every doubling."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
+def _run(
+    learner: "Learner", source: Any, table: bool, each: "Callable[[Trace], None]", shows: Waiting, keep: bool
+) -> "Run":
+    """Play it all, with a line at every doubling if they are asked for."""
     from gaptron.experiments.run import run  # noqa: PLC0415
-
-    console = Console(stderr=True)
 
     def played(part: "Trace") -> None:
         each(part)
         if doublings:
             doublings.add(part)
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     doublings = _Doublings() if table else None
-    with Progress(*columns, console=console, transient=True, disable=table or not console.is_terminal) as bar:
-        task = bar.add_task("compiling", total=source.n_rounds)
-        done = run(
-            learner,
-            _pieces(source, table),
-            keep=_in_memory(source) is not None,
-            progress=lambda n: bar.update(task, advance=n, description="playing"),
-            played=played,
-        )
+    in_memory = _in_memory(source) is not None
+    shows.plays(source.n_rounds, in_memory)
+    done = run(learner, _pieces(source, table), keep=keep and in_memory, progress=shows.played, played=played)
     if doublings:
         doublings.close()
     return done
@@ -489,7 +496,7 @@ def _parts(source: Any) -> "Iterator[tuple[int, Callable[[slice], Piece]]]":
         yield part.n_rounds, functools.partial(cut, part)
 
 
-def _account(learner: "Learner", source: Any, done: "Run", no_bound: bool, rewarded: bool) -> dict[str, Any]:
+def _account(learner: "Learner", source: Any, done: "Run", bound_asked: bool | None, rewarded: bool) -> dict[str, Any]:
     """Everything the summary shows, as one object."""
     from gaptron.experiments import account  # noqa: PLC0415
     from gaptron.experiments.run import best_reward, labels  # noqa: PLC0415
@@ -499,15 +506,15 @@ def _account(learner: "Learner", source: Any, done: "Run", no_bound: bool, rewar
 
     problem, (tally, trace, notes, seconds) = learner.problem, done
     bound, reason, sure, whole = None, None, None, _in_memory(source)
-    if no_bound:
+    if bound_asked is False:
         reason = "not asked for (--no-bound)"
     elif trace is None or whole is None:
-        reason = "the best comparator needs the whole stream in memory: leave out --chunk"
+        reason = "it needs the whole stream in memory, and this one was read as it was played: say --bound (no --chunk)"
     else:
         bound, reason = account.bound(learner, whole[0], labels(learner, whole[1]), trace)
     said, unsaid = account.observed_by(learner)
-    if trace is not None and problem.feedback is Feedback.FULL:
-        sure = {"mistakes": any_time(trace.expected_mistakes, trace.variance, DELTA), "delta": DELTA}
+    if problem.feedback is Feedback.FULL:
+        sure = {"mistakes": any_time(tally.expected_mistakes, tally.variance, DELTA), "delta": DELTA}
     return {
         "stream": source.name,
         "prepared": list(source.prepared),
@@ -529,7 +536,7 @@ def _account(learner: "Learner", source: Any, done: "Run", no_bound: bool, rewar
         "best_reward": best_reward(source.worth, source.y) if isinstance(source, Stream) else None,
         "rounds_per_second": tally.rounds / seconds if seconds else None,
         "sure_below": sure,
-        "certificate": account.certificate(learner, trace, notes),
+        "certificate": account.certificate(learner, tally, notes),
         "observed": said,
         "why_not_observed": unsaid,
         "advice": None if learner.advice is None else learner.advice._asdict(),
@@ -581,6 +588,7 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
             typer.echo("  against linear rules on the encoded columns, which are fixed before each draw")
         if bound["value"] >= T:
             typer.echo("  larger than the number of rounds: it says nothing yet")
+            typer.echo(_what_would_prove(summary["would_prove"]))
     said = summary["observed"]
     if summary["why_not_observed"]:
         typer.echo(f"observed: nothing; {summary['why_not_observed']}")
@@ -591,6 +599,31 @@ def _show(summary: dict[str, Any], found: list[str], verbose: bool) -> None:
         _show_more(summary)
     if summary["rounds_per_second"]:
         typer.echo(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
+
+
+def _provable(learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any) -> Any:
+    """Which certificate says something where the bound says nothing; None: not looked for, {}: none does."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from gaptron.experiments.provable import what_would_prove  # noqa: PLC0415
+
+    whole = _in_memory(source)
+    if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
+        return None
+    features = rows_by_name.declared(*declared) if declared else None
+    with Console(stderr=True).status("looking for a certificate that says something"):
+        return what_would_prove(learner.problem, *whole, features) or {}
+
+
+def _what_would_prove(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "  another loss may say something: try --algorithm and --loss, or gaptron compare --bounds first"
+    if not found:
+        return "  nor does that of any other certificate: this stream is too hard, or too short, for a proof"
+    return (
+        f"  --algorithm {found['algorithm']} --loss {found['loss']} would prove something here: at most "
+        f"{found['value']:,.0f} expected mistakes"
+    )
 
 
 def _show_more(summary: dict[str, Any]) -> None:

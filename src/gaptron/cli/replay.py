@@ -36,3 +36,5 @@ def replay(store: Annotated[str, typer.Argument(help=STORE)] = HERE) -> None:
         f"Equal: {done.entries:,} entries, {done.decisions:,} decisions made again, "
         f"{done.snapshots} snapshots compared, {len(done.models)} models."
     )
+    for name, seq in done.starts.items():
+        typer.echo(f"{name} from its state at entry {seq:,} on: features of older decisions were forgotten.")

@@ -7,7 +7,7 @@ from typing import Any
 from gaptron.algorithms import load
 from gaptron.errors import NoBoundError
 from gaptron.learner import Learner
-from gaptron.trace import Trace
+from gaptron.trace import Tally, Trace
 from gaptron.types import Observed
 
 Account = dict[str, Any]
@@ -29,12 +29,12 @@ def settings(learner: Learner) -> Account:
     return account
 
 
-def certificate(learner: Learner, trace: Trace | None, notes: Mapping[str, float]) -> Account | None:
+def certificate(learner: Learner, tally: Tally, notes: Mapping[str, float]) -> Account | None:
     """The bound that the run carried with it, and how the rounds went that it speaks of; None if there is none.
 
     Args:
         learner: after the run.
-        trace: of the run, if it was kept.
+        tally: of the run.
         notes: the mean of each of the algorithm's notes over the run.
     """
     try:
@@ -44,10 +44,9 @@ def certificate(learner: Learner, trace: Trace | None, notes: Mapping[str, float
     if carried is None:
         return None
     account: Account = {name: getattr(carried, name) for name in ("level", "step", "norm", "apart", "free")}
-    if trace is not None:
-        account["explored"] = float((trace.codes != trace.top).mean())
-        if "solved" in notes:
-            account["solved"] = notes["solved"]
+    account["explored"] = tally.explored / tally.rounds
+    if "solved" in notes:
+        account["solved"] = notes["solved"]
     return account
 
 

@@ -17,7 +17,9 @@ OPTIONS = {
 }
 
 
-def play_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, Any], task: Task) -> str:
+def play_command(
+    data: str, reading: Mapping[str, Any], preparing: Mapping[str, Any], task: Task, *, by_name: bool = False
+) -> str:
     """`gaptron play` with every option that fixes the result: reading, preparing, order, settings and draws."""
     options = {**reading, **preparing}
     words = ["gaptron", "play", data, "--algorithm", task.algorithm, "--feedback", task.feedback, "--loss", task.loss]
@@ -26,8 +28,8 @@ def play_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, 
             words += [OPTIONS[name], str(value)]
         elif name in FLAGS and value:
             words.append(FLAGS[name])
-    if is_table(data, options.get("format")):
-        words.append("--raw")  # a comparison takes a table's numbers as they are
+    if is_table(data, options.get("format")) and not by_name:
+        words.append("--raw")  # a table's numbers as they are
     if options.get("header") is not None:
         words.append("--header" if options["header"] else "--no-header")
     if options.get("classes"):

@@ -14,7 +14,7 @@ from gaptron.errors import GaptronError
 from gaptron.experiments.engines import Engine, Job
 from gaptron.experiments.plan import Plan, PlannedStream
 from gaptron.experiments.store import FILE, Store
-from gaptron.experiments.stream_cache import CachedStream, cache_stream, describe
+from gaptron.experiments.stream_cache import CachedStream, cache_shuffled, cache_stream, describe
 from gaptron.experiments.task import Result, Task, version
 from gaptron.streams import Stream
 
@@ -73,13 +73,14 @@ def compare(plan: Plan, folder: Path, engine: Engine, watcher: Watcher | None = 
                 failed += unread
                 keys += [(result.key, task) for result, task in zip(unread, tasks)]
                 continue
-            cached = cache_stream(item[1], folder / STREAMS)
+            cached = _cached(plan, *item, folder / STREAMS)
             del item  # the rounds are on disk now
             for task in tasks:
-                key = task.key(cached.data)
+                of_seed = cached[task.seed]
+                key = task.key(of_seed.data)
                 keys.append((key, task))
                 if store.result(key) is None:
-                    jobs.setdefault(key, Job(task, cached, version()))
+                    jobs.setdefault(key, Job(task, of_seed, version()))
         watcher.begun(len(keys), len(keys) - len(jobs) - len(failed))
         new: dict[str, Result] = {}
         with closing(engine(jobs.values())) as played:
@@ -117,6 +118,14 @@ def _opened(plan: Plan, watcher: Watcher) -> Iterator[tuple[PlannedStream, Strea
         else:
             yield stream, rounds
             del rounds
+
+
+def _cached(plan: Plan, stream: PlannedStream, rounds: Stream, folder: Path) -> dict[int, CachedStream]:
+    """The stream on disk, for every seed: the same, unless rows are encoded by those before them."""
+    if not stream.encoded_in_order:
+        return dict.fromkeys(plan.seeds, cache_stream(rounds, folder))
+    original = describe(rounds, folder)[0]
+    return {seed: cache_shuffled(stream.open(seed), folder, original) for seed in plan.seeds}
 
 
 def _drain(first: list[_T], rest: Iterator[_T]) -> Iterator[_T]:

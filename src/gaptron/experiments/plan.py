@@ -11,6 +11,7 @@ from gaptron.experiments.command import play_command
 from gaptron.experiments.task import GRID, Task
 from gaptron.feedback import GRAPHS, WORDS, as_graph
 from gaptron.streams import Stream, open_stream, prepare
+from gaptron.streams.rows_by_name import encoded, open_by_name
 from gaptron.types import Feedback, Problem
 
 FEEDBACK = (*WORDS, *GRAPHS)
@@ -27,14 +28,22 @@ class PlannedStream:
     preparing: Mapping[str, Any] = field(default_factory=dict)  # of prepare
     shuffle: bool = True  # another order for every seed
     feedback: tuple[str, ...] = ()  # (): all the plan asks for
+    by_name: bool = False  # a table whose columns are encoded by the rows before, as `gaptron play` does it
+
+    @property
+    def encoded_in_order(self) -> bool:
+        """Does a row depend on those before it, so that every seed's order must be encoded by itself?"""
+        return self.by_name and self.shuffle
 
     @property
     def title(self) -> str:
         """What results and people call it."""
         return self.name or self.data
 
-    def open(self) -> Stream:
-        """The stream, read and prepared; the shuffle waits for the seed."""
+    def open(self, seed: int | None = None) -> Stream:
+        """The stream, read and prepared; the shuffle waits for the seed, unless rows are encoded in its order."""
+        if self.by_name:
+            return encoded(open_by_name(self.data, **self.reading, limit=self.preparing.get("limit"), shuffle=seed))
         stream = open_stream(self.data, **self.reading)
         assert isinstance(stream, Stream)  # a plan has no chunk=
         return prepare(stream, **self.preparing)
@@ -115,7 +124,9 @@ class Plan:
                 task = task._replace(role=GRID, tuned=tuned)
             else:
                 task = task._replace(bound=self.bounds == "all" or (self.bounds == "first" and at == 0))
-            yield task._replace(command=play_command(stream.data, stream.reading, stream.preparing, task))
+            yield task._replace(
+                command=play_command(stream.data, stream.reading, stream.preparing, task, by_name=stream.by_name)
+            )
 
 
 def needs_radius(task: Task) -> bool:

@@ -24,9 +24,10 @@ READING = {
 }
 PREPARING = {"unit_norm": bool, "constant": bool, "standardize": bool, "log1p": bool, "limit": int}
 PLAN = ("streams", "algorithms", "feedback", "seeds", "grids", "bounds", "radius", "prepare")
-STREAM = ("data", "name", "feedback", "shuffle", *READING, *PREPARING)
+NOT_BY_NAME = ("n_features", "index_base", "standardize", "log1p")  # what an encoder of columns settles itself
+STREAM = ("data", "name", "feedback", "shuffle", "by_name", *READING, *PREPARING)
 ALGORITHM = ("name", "loss", "feedback", "settings", "grid")
-PREPARE = ("shuffle", *PREPARING)
+PREPARE = ("shuffle", "by_name", *PREPARING)
 
 
 def read_plan(path: Path) -> Plan:
@@ -88,7 +89,13 @@ class _Reader:
         preparing = {word: self.typed(table, word, kind, at) for word, kind in PREPARING.items() if word in table}
         name = self.typed(table, "name", str, at) or ""
         feedback = self.words(table, "feedback", FEEDBACK, at) or ()
-        return PlannedStream(data, name, reading, preparing, shuffle is not False, feedback)
+        by_name = bool(self.typed(table, "by_name", bool, at))
+        needless = next((word for word in NOT_BY_NAME if by_name and table.get(word)), None)
+        if needless:
+            self.fail((*at, needless), f"by_name encodes the columns, and settles {needless}: leave it out")
+        if by_name:
+            preparing = {word: value for word, value in preparing.items() if word == "limit"}
+        return PlannedStream(data, name, reading, preparing, shuffle is not False, feedback, by_name)
 
     def algorithm(self, table: dict[str, Any], at: tuple[Any, ...]) -> PlannedAlgorithm:
         self.known(table, ALGORITHM, "an algorithm", at)

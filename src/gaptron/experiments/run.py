@@ -121,11 +121,11 @@ def run_task(task: Task, cached: CachedStream, made_by: str, arrays: Arrays | No
 
 def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     X, y = rows(arrays, cached.n_features), arrays["y"]
-    order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle else None
+    order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle and not cached.shuffled else None
     learner = _learner(task, cached)
     worth = arrays.get("worth")
     whole = Piece(X, y, arrays.get("among"), worth)
-    _, trace, notes, seconds = run(learner, _pieces(whole, order, cached.norm), notes=task.bound)
+    tally, trace, notes, seconds = run(learner, _pieces(whole, order, cached.norm), notes=task.bound)
     assert trace is not None  # a stream has rounds
     bound: account.Account | None = None
     reason: str | None = "not looked for in this run"
@@ -156,7 +156,7 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
             "expected": curve.expected_mistakes.tolist(),
         },
         used=account.settings(learner),
-        certificate=account.certificate(learner, trace, notes),
+        certificate=account.certificate(learner, tally, notes),
         observed=account.observed(heard),
         bound=bound,
         bound_reason=reason,

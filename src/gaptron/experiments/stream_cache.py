@@ -32,6 +32,7 @@ class CachedStream(NamedTuple):
     nonzeros: float  # of a row, on average
     norm: float
     place: str
+    shuffled: bool = False  # the rounds are in the order of a seed already
 
     @property
     def size(self) -> Size:
@@ -64,6 +65,11 @@ def describe(stream: Stream, folder: Path) -> tuple[CachedStream, Arrays]:
         stream.norm,
         str(folder.resolve() / data),
     ), arrays
+
+
+def cache_shuffled(stream: Stream, folder: Path, original: CachedStream) -> CachedStream:
+    """Write a stream that was shuffled before it was encoded; it goes by the name and content of the original."""
+    return cache_stream(stream, folder)._replace(data=original.data, prepared=original.prepared, shuffled=True)
 
 
 def cache_stream(stream: Stream, folder: Path) -> CachedStream:

@@ -223,6 +223,9 @@ class Encoder:
             return self._encoded(given.block(start, stop), stop - start, given.text, learn)
         rows = [self.encode_row(cells, learn=learn).row for cells in given[start:stop]]
         parts = [row for row in rows if isinstance(row, SparseRow)]
+        if len(parts) == 1:  # a live row: nothing is to be put together
+            (row,) = parts
+            return self._checked(np.array([0, len(row.indices)], dtype=np.int32), row.indices, row.values)
         ends = np.cumsum([0, *(len(row.indices) for row in parts)]).astype(np.int32)
         indices = np.concatenate([np.zeros(0, dtype=np.int32), *(row.indices for row in parts)])
         entries = np.concatenate([np.zeros(0), *(row.values for row in parts)])

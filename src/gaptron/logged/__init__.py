@@ -4,7 +4,7 @@ from gaptron.logged.against import most_more
 from gaptron.logged.decision_log import DecisionLog
 from gaptron.logged.estimates import Estimate
 from gaptron.logged.files import LOG_FORMATS, open_log, save_log
-from gaptron.logged.judge import Verdict, judge, replay, teach
+from gaptron.logged.judge import Verdict, judge, judge_policy, replay, teach
 from gaptron.logged.lines import DamagedLogWarning
 from gaptron.logged.log import Log
 from gaptron.logged.obp import from_obp, to_obp
@@ -20,6 +20,7 @@ __all__ = [
     "Verdict",
     "from_obp",
     "judge",
+    "judge_policy",
     "most_more",
     "observe",
     "open_log",

@@ -22,6 +22,7 @@ from gaptron.logged.lines import (
     LoggedDecision,
     LogLines,
     MalformedError,
+    chances,
     encode,
     get,
     is_column,
@@ -53,11 +54,12 @@ class Event(NamedTuple):
 class _Events:
     """The events so far: the first one fixes the actions, and whether features are numbered or hashed."""
 
-    def __init__(self, source: Source, n_features: int | None) -> None:
+    def __init__(self, source: Source, n_features: int | None, column: str | None) -> None:
         self.builder = LogBuilder(source)
         self.actions: list[Any] | None = None
         self.width = n_features or 0
         self._n_features = n_features
+        self._column = column  # of the reader's own probabilities
         self._numbered = True
 
     def take(self, at: int, line: dict[str, Any]) -> None:
@@ -76,13 +78,14 @@ class _Events:
             raise MalformedError(f"feature {widest - 1} is past the last one (n_features={self._n_features})")
         if widest > max(WIDE, width):
             raise MalformedError(f"feature {widest - 1} makes very wide rows: say n_features=... if that is right")
-        self.builder.add(at, event.decision._replace(columns=columns, values=values))
+        policy = chances(line, self._column, _labels(event.actions))
+        self.builder.add(at, event.decision._replace(columns=columns, values=values, policy=policy))
         self.actions, self._numbered, self.width = event.actions, numbered, max(width, widest)
 
 
-def read(source: Source, n_features: int | None, *, skip_damaged: bool = False) -> Log:
-    """The log in a file of this form."""
-    events = _Events(source, n_features)
+def read(source: Source, n_features: int | None, *, skip_damaged: bool = False, column: str | None = None) -> Log:
+    """The log in a file of this form, with the probabilities in a column of the reader's own if one is named."""
+    events = _Events(source, n_features, column)
     LogLines(source, skip_damaged=skip_damaged, header=False).each(events.take)
     if events.actions is not None and not events.width:
         raise StreamError(source.name, "no line has a feature: say n_features=... if that is right")
@@ -103,10 +106,10 @@ def _event(line: dict[str, Any]) -> Event:
         raise MalformedError(f"_label_Action is {played}, but a begins with {order[0]}")
     distribution = None
     if "p" in line:
-        chances = numbers(line["p"], "p", K)
-        if not abs(chances[0] - probability) <= CLOSE * abs(probability):
-            raise MalformedError(f"_label_probability is {probability:g}, but p begins with {chances[0]:g}")
-        distribution = [chance for _, chance in sorted(zip(order, chances))]
+        logged = numbers(line["p"], "p", K)
+        if not abs(logged[0] - probability) <= CLOSE * abs(probability):
+            raise MalformedError(f"_label_probability is {probability:g}, but p begins with {logged[0]:g}")
+        distribution = [chance for _, chance in sorted(zip(order, logged))]
     cost = number(get(line, "_label_cost"), "_label_cost")
     if not -1.0 <= cost <= 0.0:
         raise MalformedError(f"_label_cost {cost:g} is not in [-1, 0]: the cost of a reward in [0, 1] is -reward")
@@ -204,7 +207,7 @@ def write(log: Log) -> Iterator[bytes]:
 
 def event_line(
     event: str,
-    row: list[float] | dict[str, float],
+    row: list[float] | dict[str, Any],
     classes: Sequence[Any],
     code: int,
     probability: float,

@@ -45,6 +45,7 @@ def open_log(
     format: str | None = None,
     n_features: int | None = None,
     damaged: str = "refuse",
+    column: str | None = None,
 ) -> Log:
     """The log in a file, or on standard input.
 
@@ -58,6 +59,8 @@ def open_log(
         damaged: "refuse" a file with a line that cannot be read; or "skip" such lines, with a DamagedLogWarning that
             names them. Lines that can be read and hold impossible numbers are refused in any case: they were not
             damaged on the disk but logged wrongly.
+        column: the field of every line (of .npz, the array) that holds the probabilities of a policy of your own, for
+            `judge_policy`: a number (the chance of the label played), an array (of every label) or an object by label.
 
     Raises:
         StreamError: names the file and, where there are lines, the line.
@@ -74,8 +77,10 @@ def open_log(
         if n_features < 1:
             raise InputError("n_features must be at least 1")
     if form == "dsjson":
-        return dsjson.read(origin, n_features, skip_damaged=damaged == "skip")
-    return jsonl.read(origin, skip_damaged=damaged == "skip") if form == "jsonl" else obp.read(origin)
+        return dsjson.read(origin, n_features, skip_damaged=damaged == "skip", column=column)
+    if form == "jsonl":
+        return jsonl.read(origin, skip_damaged=damaged == "skip", column=column)
+    return obp.read(origin, column=column)
 
 
 def save_log(log: Log, path: str | os.PathLike[str], *, format: str | None = None) -> None:

@@ -5,7 +5,9 @@
     {"x":{"0":0.5,"3":1.25},"label":"cat","probability":0.1,"reward":0}
     {"x":[0,1,0,0],"label":"owl","probability":0.5,"reward":0.35,"among":["dog","owl"]}
 
-`x` is an array, or an object of its non-zero entries (in one file one kind); `distribution` may be left out (in all
+`x` is an array, or an object of its non-zero entries (in one file one kind). With "features":"auto" in the place of
+"n_features" it is an object of names, with numbers, texts, true, false and null, and becomes numbers as it is read, in
+the order of lines, as `Learner(features="auto")` would make them of it. `distribution` may be left out (in all
 lines), and `among`, the labels that were available (in any line: all were); other fields are not read. The first line
 may come again, so that logs can be put one after the other.
 """
@@ -16,12 +18,15 @@ from typing import Any
 import numpy as np
 
 from gaptron.errors import InputError, StreamError
+from gaptron.features import Encoder
+from gaptron.features.declaration import as_features
 from gaptron.logged.lines import (
     WIDEST,
     LogBuilder,
     LoggedDecision,
     LogLines,
     MalformedError,
+    chances,
     encode,
     get,
     is_column,
@@ -36,26 +41,23 @@ from gaptron.types import SparseRow
 from gaptron.validation import Classes
 
 FORMAT, VERSION = "gaptron-log", 1
+AUTO = "auto"  # the one way of features by name
 
 
-def header(classes: tuple[Any, ...], n_features: int) -> dict[str, Any]:
-    """The first line."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "classes": list(plain_classes(classes)),
-        "n_features": n_features,
-    }
+def header(classes: tuple[Any, ...], n_features: int | None) -> dict[str, Any]:
+    """The first line. n_features=None: rows are given by name."""
+    shape = {"features": AUTO} if n_features is None else {"n_features": n_features}
+    return {"format": FORMAT, "version": VERSION, "classes": list(plain_classes(classes)), **shape}
 
 
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read(source: Source, *, skip_damaged: bool = False) -> Log:
-    """The log in a file of this form."""
+def read(source: Source, *, skip_damaged: bool = False, column: str | None = None) -> Log:
+    """The log in a file of this form, with the probabilities in a column of the reader's own if one is named."""
     first: dict[str, Any] = {}
     classes: list[Classes] = []
-    builder = LogBuilder(source)
+    builder, encoder = LogBuilder(source), Encoder(as_features(AUTO))
 
     def take(at: int, line: dict[str, Any]) -> None:
         if not classes:
@@ -68,12 +70,13 @@ def read(source: Source, *, skip_damaged: bool = False) -> Log:
             if line != first:
                 raise StreamError(source.name, "another log begins here, with other labels or features", at)
         else:
-            builder.add(at, _decision(line, classes[0], first["n_features"]))
+            row = _by_name(line, encoder) if "features" in first else _by_number(line, first["n_features"])
+            builder.add(at, _decision(line, *row, classes[0], column))
 
     LogLines(source, skip_damaged=skip_damaged, header=True).each(take)
     if not classes:
         raise StreamError(source.name, "holds no decisions")
-    return builder.log(classes[0].labels, first["n_features"])
+    return builder.log(classes[0].labels, max(1, encoder.width) if "features" in first else first["n_features"])
 
 
 def classes_of(line: dict[str, Any]) -> Classes:
@@ -82,31 +85,60 @@ def classes_of(line: dict[str, Any]) -> Classes:
         raise MalformedError(f'a log begins with {{"format":"{FORMAT}", ...}}; say format= if it is of another kind')
     if line.get("version") != VERSION:
         raise MalformedError(f"version {short(line.get('version'))} of the form is not known, only {VERSION}")
+    if "features" in line:
+        if line["features"] != AUTO or "n_features" in line:
+            raise MalformedError(f'features must be "{AUTO}", and then n_features is left out')
+        return _labels(line)
     width = get(line, "n_features")
     if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= WIDEST:
         raise MalformedError(f"n_features is {short(width)}, not a whole number from 1 to {WIDEST}")
+    return _labels(line)
+
+
+def _labels(line: dict[str, Any]) -> Classes:
     labels = get(line, "classes")
     if not isinstance(labels, list) or len(labels) < 2:
         raise MalformedError("classes must be an array of at least two labels")
     return Classes(plain_classes(labels))
 
 
-def _decision(line: dict[str, Any], classes: Classes, width: int) -> LoggedDecision:
+def _by_number(line: dict[str, Any], width: int) -> tuple[list[float], list[int] | None]:
+    """The values of x, and their columns where it has those that are not zero."""
     x = get(line, "x")
+    if isinstance(x, dict):
+        return [number(value, f"feature {key}") for key, value in x.items()], _columns(x, width)
+    return numbers(x, "x", width), None
+
+
+def _by_name(line: dict[str, Any], encoder: Encoder) -> tuple[list[float], list[int]]:
+    """The same of a row by name, from which the encoder learns."""
+    x = get(line, "x")
+    if not isinstance(x, dict):
+        raise MalformedError("x is not an object of names, which the first line promises")
+    try:
+        row = encoder.encode_row(encoder.read_row(x), learn=True).row
+    except InputError as problem:
+        raise MalformedError(str(problem)) from None
+    assert isinstance(row, SparseRow)
+    return row.values.tolist(), row.indices.tolist()
+
+
+def _decision(
+    line: dict[str, Any], values: list[float], columns: list[int] | None, classes: Classes, column: str | None
+) -> LoggedDecision:
     label = get(line, "label")
     if type(label) is not type(classes.labels[0]):  # or true would be 1, and 1.0 too
         raise MalformedError(f"label {short(label)} is not of the kind of the classes")
     distribution, among = line.get("distribution"), line.get("among")
     return LoggedDecision(
-        [number(value, f"feature {key}") for key, value in x.items()]
-        if isinstance(x, dict)
-        else numbers(x, "x", width),
-        _columns(x, width) if isinstance(x, dict) else None,
+        values,
+        columns,
         classes.code(label),
         number(get(line, "probability"), "probability"),
         number(get(line, "reward"), "reward"),
         None if distribution is None else numbers(distribution, "distribution", len(classes)),
         None if among is None else _codes(among, classes),
+        chances(line, column, classes.labels),
     )
 
 

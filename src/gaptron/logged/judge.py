@@ -1,6 +1,6 @@
 """How another learner would have done, judged by decisions that were logged. Three questions, three verbs:
 
-    judge    a learner that does not learn any more: how often would it be wrong?
+    judge    a learner that does not learn any more: how often would it be wrong? (`judge_policy`: no learner of ours)
     teach    a learner that is taught by every logged round: how often would it have been wrong just before each?
     replay   a learner that begins from scratch and decides for itself: how would that have gone?
 
@@ -28,6 +28,7 @@ Progress = Callable[[int], None]
 SELDOM, RARE = 10, 0.01  # out of reach: due fewer than 10 times in the log, and less than once in 100 rounds
 REPLAY = 0x4E91A7  # sets the draws of a replay apart from those of learners
 FEW, HEAVY, OFF = 100, 0.1, 4.0  # when to warn: effective rounds, one round's share of the weight, standard errors
+TOO_SURE = 0.5  # the share of rounds that could hardly have gone another way
 UNSEEN = 1e-3  # and the share of play on labels the log could not show
 SKEWED = 25.0  # a normal interval needs this many rounds, times the square of the skewness (Cochran 1977, section 2.15)
 
@@ -45,6 +46,7 @@ class Verdict:
     weights: Vector = field(repr=False)  # q(a)/p(a), a round each
     out_of_reach: float | None  # how much of its play falls on labels the log could not show; None: not known
     skewness: float | None = None  # of w·m, where nothing but these terms says how much they vary
+    certain: float = 0.0  # share of rounds whose label was all but certain to be played
 
     @property
     def effective(self) -> float:
@@ -55,6 +57,11 @@ class Verdict:
     def warnings(self) -> tuple[str, ...]:
         """Reasons not to trust the estimates."""
         reasons, w = [], self.weights
+        if self.certain > TOO_SURE:
+            reasons.append(
+                f"the log is too sure to judge by: {self.certain:.0%} of its labels were all but certain to be played, "
+                "so that little is known of others; log with control=0.02"
+            )
         if self.effective < FEW:
             reasons.append(f"only {self.effective:.0f} effective rounds: the estimates may be far off")
         if w.max() > HEAVY * w.sum() and self.used == self.rounds > 1:
@@ -107,7 +114,7 @@ class Verdict:
         if room <= 0.0 or half_widths**2 > 1000.0 * room**2:
             return "A log of a logger that plays more like this learner would tell more"
         rounds = self.rounds * (half_widths / room) ** 2
-        return f"About {rounds:,.0f} such rounds would tell, if this difference is real"
+        return f"About {float(f'{rounds:.1e}'):,.0f} such rounds would tell, if this difference is real"
 
     @property
     def _unseen(self) -> float:
@@ -126,6 +133,36 @@ def judge(learner: Learner, log: Log, *, level: float = 0.95) -> Verdict:
     check_level(level)
     check_labels(learner, log)
     return _weigh(log, learner.distribution(log.X, among=log.among), level)
+
+
+def judge_policy(log: Log, *, level: float = 0.95) -> Verdict:
+    """A policy of your own, whose probabilities the log carries: `open_log(path, column=...)` or `log.with_policy`.
+
+    They must not depend on the answers of this log. Where only the chance of the label played is known there is no
+    doubly robust estimate, which needs that of every label.
+    """
+    check_level(level)
+    if log.policy is None:
+        raise InputError(f"{log.name}: it carries no policy: open_log(path, column=...), or log.with_policy(...)")
+    if not log.n_rounds:
+        raise InputError(f"{log.name}: this part of the log holds no decisions")
+    if log.policy.shape[1] > 1:
+        return _weigh(log, log.policy, level)
+    weights: Vector = log.policy[:, 0] / log.probability
+    _check_some_weight(log, weights)
+    mistakes = log.mistakes
+    return Verdict(
+        (by.inverse_propensity(weights, mistakes, level), by.self_normalised(weights, mistakes, level)),
+        proved_interval(weights, mistakes, level),
+        by.on_policy(mistakes, level),
+        level,
+        log.n_rounds,
+        log.n_rounds,
+        weights,
+        None,
+        _skewness(weights * mistakes),
+        log.certain,
+    )
 
 
 def teach(learner: Learner, log: Log, *, level: float = 0.95, progress: Progress | None = None) -> Verdict:
@@ -184,16 +221,14 @@ def replay(
         len(kept),
         _weights(log, play),
         _out_of_reach(log, play),
+        certain=log.certain,
     )
 
 
 def _weigh(log: Log, play: Matrix, level: float) -> Verdict:
     mistakes = log.mistakes
     weights = _weights(log, play)
-    if not weights.any():
-        raise InputError(
-            f"{log.name}: the learner would have played none of the labels logged: this log cannot judge it"
-        )
+    _check_some_weight(log, weights)
     return Verdict(
         estimate_all(log, play, weights, 1.0 - guesses(log), level),
         proved_interval(weights, mistakes, level),
@@ -204,7 +239,15 @@ def _weigh(log: Log, play: Matrix, level: float) -> Verdict:
         weights,
         _out_of_reach(log, play),
         _skewness(weights * mistakes) if log.distribution is None else None,
+        log.certain,
     )
+
+
+def _check_some_weight(log: Log, weights: Vector) -> None:
+    if not weights.any():
+        raise InputError(
+            f"{log.name}: the learner would have played none of the labels logged: this log cannot judge it"
+        )
 
 
 def estimate_all(log: Log, play: Matrix, weights: Vector, costs: Matrix, level: float) -> tuple[Estimate, ...]:

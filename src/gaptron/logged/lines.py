@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import InputError, StreamError
-from gaptron.logged.log import Log, check_available, checked
+from gaptron.logged.log import Log, check_available, checked, checked_policy
 from gaptron.streams.rows import csr, tidy_rows
 from gaptron.streams.source import Source
 
@@ -167,6 +167,21 @@ def numbers(value: Any, name: str, count: int) -> list[float]:
     return [number(entry, name) for entry in value]
 
 
+def chances(line: dict[str, Any], column: str | None, classes: Sequence[Any]) -> list[float] | None:
+    """What a policy of the reader's own gives the labels: a number (for the one played), an array or an object."""
+    if column is None:
+        return None
+    given = get(line, column)
+    if isinstance(given, list):
+        return numbers(given, column, len(classes))
+    if not isinstance(given, dict):
+        return [number(given, column)]
+    strangers = set(given) - set(map(str, classes))
+    if strangers:
+        raise MalformedError(f"{column} names {short(min(strangers))}, which is not one of the labels")
+    return [number(given.get(str(label), 0.0), column) for label in classes]
+
+
 def is_column(key: str) -> bool:
     """Is it the number of a column, in its one spelling?"""
     return _COLUMN.fullmatch(key) is not None
@@ -191,6 +206,7 @@ class LoggedDecision(NamedTuple):
     reward: float
     distribution: Sequence[float] | None
     among: Sequence[int] | None = None  # codes of the labels that were available; None: all
+    policy: Sequence[float] | None = None  # of every label, or of the one played, by a policy of the reader's own
 
 
 class LogBuilder:
@@ -204,6 +220,7 @@ class LogBuilder:
         self._probabilities: list[float] = []
         self._distributions: list[Sequence[float]] = []
         self._among: list[Sequence[int] | None] = []
+        self._policies: list[Sequence[float]] = []
         self._sparse = self._has_distributions = False
         self._columns: list[int] = []
         self._values: list[float] = []
@@ -218,7 +235,11 @@ class LogBuilder:
             raise MalformedError("x is an array on some lines and an object on others: write one kind")
         if has_distribution != self._has_distributions:
             raise MalformedError("some lines have the whole distribution and some have not: all must, or none")
+        policy = decision.policy or ()
+        if self._policies and len(self._policies[0]) != len(policy):
+            raise MalformedError("some lines have the policy's chance of every label, some of the one played only")
         self._lines.append(line)
+        self._policies.append(policy)
         self._codes.append(decision.code)
         self._rewards.append(decision.reward)
         self._probabilities.append(decision.probability)
@@ -250,7 +271,8 @@ class LogBuilder:
         among = self._available(len(classes))
         if among is not None:
             check_available(fields[1], fields[4], among, blame)
-        return Log(*fields, tuple(classes), self.source.name, among)
+        policy = checked_policy(self._policies, fields[1], among, len(classes), blame) if self._policies[0] else None
+        return Log(*fields, tuple(classes), self.source.name, among, policy)
 
     def _available(self, K: int) -> NDArray[np.bool_] | None:
         if all(codes is None for codes in self._among):

@@ -1,7 +1,7 @@
 """A log: decisions that were made, how likely each was, and what came of it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -16,6 +16,7 @@ from gaptron.types import Count, Flags, Integers, Matrix, Vector
 from gaptron.validation import Classes, as_among
 
 CLOSE = 1e-4  # how far probabilities may be from summing to 1, and from each other: some loggers write float32
+CERTAIN = 0.99  # a probability past which a round says next to nothing of other labels
 ROUNDED = 1e-6  # how far above 1 a probability may be and still be 1
 
 
@@ -36,6 +37,7 @@ class Log:
     classes: tuple[Any, ...]
     name: str
     among: NDArray[np.bool_] | None = None  # which labels were available, T × K; None: all, in every round
+    policy: Matrix | None = None  # chances that a policy of the reader's own gives: T × K, or T × 1 of the label played
 
     @classmethod
     def from_arrays(
@@ -120,6 +122,11 @@ class Log:
             return float(self.probability.min())
         return float(self.distribution[self.distribution > 0.0].min())
 
+    @property
+    def certain(self) -> float:
+        """The share of rounds whose label was all but certain (0.99): they show nothing of other labels."""
+        return float((self.probability >= CERTAIN).mean())
+
     def available(self, t: int) -> NDArray[np.bool_] | None:
         """Which labels were available in a round, as `Learner.decide` takes it; None: all."""
         return None if self.among is None else self.among[t]
@@ -132,12 +139,26 @@ class Log:
         """The log beside a rule that would have played these labels, one a round. See `Trace.count_against`."""
         return trace.count(Classes(self.classes), self.codes, self.right, labels, several_right)
 
+    def with_policy(self, probabilities: Any) -> "Log":
+        """The same log beside the probabilities of a policy of your own, for `judge_policy`.
+
+        A number for each round is the chance it gives the label that was played; a row of K, that of every label.
+        """
+
+        def blame(row: int, problem: str) -> InputError:
+            return StreamError(self.name, f"row {row}: {problem}")
+
+        given = np.asarray(probabilities)
+        given = given[:, :, 0] if given.ndim == 3 and given.shape[2] == 1 else given
+        return replace(self, policy=checked_policy(given, self.codes, self.among, self.n_classes, blame))
+
     def __getitem__(self, part: slice) -> "Log":
         if not isinstance(part, slice):
             raise InputError("a log is cut by a slice, such as log[:1000]")
         distribution = None if self.distribution is None else self.distribution[part]
         cut = (self.X[part], self.codes[part], self.reward[part], self.probability[part], distribution)
-        return Log(*cut, self.classes, self.name, None if self.among is None else self.among[part])
+        among = None if self.among is None else self.among[part]
+        return Log(*cut, self.classes, self.name, among, None if self.policy is None else self.policy[part])
 
     def __repr__(self) -> str:
         return (
@@ -196,6 +217,32 @@ def checked(
             "probability {p:g} of the label played is not the one the distribution gives it",
         )
     return X, codes, reward, probability, distribution
+
+
+def checked_policy(chances: Any, codes: Integers, among: NDArray[np.bool_] | None, K: int, blame: Blame) -> Matrix:
+    """What a policy of the reader's own gives each label, T × K, or T × 1 if only of the labels played; or an error."""
+    try:
+        policy = np.array(chances, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise blame(0, "the policy's probabilities must be numbers, as many in every round") from None
+    policy = policy[:, None] if policy.ndim == 1 else policy
+    if policy.ndim != 2 or len(policy) != len(codes) or policy.shape[1] not in (1, K):
+        given = f"the policy's probabilities have shape {policy.shape}"
+        raise blame(0, f"{given}: give one a round, of the label played, or {K}, of every label")
+    wrong = ~((policy >= 0.0) & (policy <= 1.0 + ROUNDED)).all(axis=1)
+    if wrong.any():
+        raise blame(int(wrong.argmax()), "a probability of the policy is not in [0, 1]")
+    if policy.shape[1] == 1:
+        return policy
+    wrong = abs(policy.sum(axis=1) - 1.0) > CLOSE
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise blame(row, f"the policy's probabilities sum to {policy[row].sum():.6g}, not to 1")
+    if among is not None:
+        wrong = ((policy > 0.0) & ~among).any(axis=1)
+        if wrong.any():
+            raise blame(int(wrong.argmax()), "the policy gives a chance to a label that was not available")
+    return policy
 
 
 def check_available(codes: Integers, distribution: Matrix | None, among: NDArray[np.bool_], blame: Blame) -> None:

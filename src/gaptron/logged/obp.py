@@ -64,9 +64,13 @@ def to_obp(log: Log) -> dict[str, Any]:
     return given
 
 
-def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
-    """A log of Open Bandit Pipeline's dictionary: one position, rewards in [0, 1]."""
-    missing = [key for key in NEEDED if feedback.get(key) is None]
+def from_obp(feedback: Mapping[str, Any], name: str = "arrays", *, column: str | None = None) -> Log:
+    """A log of Open Bandit Pipeline's dictionary: one position, rewards in [0, 1].
+
+    `column` names the array of a policy of your own to be judged: its chance of the action of each round, n_rounds
+    numbers, or of every action, n_rounds × n_actions (× 1).
+    """
+    missing = [key for key in (*NEEDED, *([] if column is None else [column])) if feedback.get(key) is None]
     if missing:
         raise StreamError(name, f"no {', '.join(missing)}; bandit feedback needs {', '.join(NEEDED)}")
     position = feedback.get("position")
@@ -94,7 +98,7 @@ def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
     pi_b = None if feedback.get("pi_b") is None else np.asarray(feedback["pi_b"])
     if pi_b is not None and pi_b.ndim == 3 and pi_b.shape[2] == 1:
         pi_b = pi_b[:, :, 0]
-    return Log.from_arrays(
+    log = Log.from_arrays(
         feedback["context"],
         [classes[code] for code in action],
         feedback["reward"],
@@ -104,21 +108,23 @@ def from_obp(feedback: Mapping[str, Any], name: str = "arrays") -> Log:
         among=None if among is None else np.asarray(among, dtype=np.bool_),
         name=name,
     )
+    return log if column is None else log.with_policy(np.asarray(feedback[column]))
 
 
-def read(source: Source) -> Log:
-    """The log in an .npz file of these arrays."""
+def read(source: Source, *, column: str | None = None) -> Log:
+    """The log in an .npz file of these arrays, with the probabilities in an array of the reader's own if named."""
+    wanted = (*KNOWN, *([] if column is None else [column]))
     try:
         with source.seekable() as place, zipfile.ZipFile(place) as archive:
             members = {name.removesuffix(".npy"): name for name in archive.namelist()}
-            kept = {key: _array(archive, members[key], key) for key in KNOWN if key in members}
+            kept = {key: _array(archive, members[key], key) for key in wanted if key in members}
     except StreamError:
         raise
     except MalformedError as problem:
         raise StreamError(source.name, str(problem)) from None
     except _UNREADABLE as error:
         raise StreamError(source.name, f"cannot be read as .npz ({error})") from None
-    return from_obp(kept, source.name)
+    return from_obp(kept, source.name, column=column)
 
 
 def _array(archive: zipfile.ZipFile, name: str, key: str) -> Any:

@@ -53,7 +53,7 @@ HOME = {
     "second-order-perceptron": SKY,
     "squarecb": SKY,
 }
-SPARE = (SKY, PURPLE, ORANGE, GREEN, INK, VERMILLION, BLUE)  # for the others, while one is free
+SPARE = (SKY, PURPLE, ORANGE, GREEN, VERMILLION, BLUE)  # for the others, while one is free; ink is the default's
 
 
 def palette(algorithms: Mapping[str, Sequence[str]]) -> dict[str, Colour]:

@@ -8,11 +8,11 @@ models are ahead of the log: `failed` must end the process.
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from gaptron.serve.entries import Row
-from gaptron.serve.store import Snapshot, Store
+from gaptron.serve.store import Forgetting, Snapshot, Store
 
 T = TypeVar("T")
 
@@ -22,6 +22,7 @@ class Batch(NamedTuple):
 
     rows: list[Row]
     snapshots: list[Snapshot]
+    forgettings: list[Forgetting]
     chores: list[Callable[[], None]]  # done after the commit, in the same thread
     done: "asyncio.Future[None]"
 
@@ -55,20 +56,23 @@ class Committer:
         """Let a row be written. What is added without a pause of the event loop goes into one commit."""
         self._gathered.append(row)
 
-    def _hand_over(self) -> None:
-        """Give the thread what has gathered, all at once."""
-        if self._gathered:
+    def _hand_over(self, snapshots: Sequence[Snapshot] = (), forgettings: Sequence[Forgetting] = ()) -> None:
+        """Give the thread what has gathered, and these, all at once."""
+        if self._gathered or snapshots or forgettings:
             with self._guard:
                 self._next.rows.extend(self._gathered)
+                self._next.snapshots.extend(snapshots)
+                self._next.forgettings.extend(forgettings)
             self._gathered = []
             self._wake.set()
 
     def add_snapshot(self, snapshot: Snapshot) -> None:
-        """Let a snapshot be written, not before the rows that were added."""
-        self._hand_over()
-        with self._guard:
-            self._next.snapshots.append(snapshot)
-        self._wake.set()
+        """Let a snapshot be written, together with the rows that were added."""
+        self._hand_over(snapshots=[snapshot])
+
+    def forget(self, forgetting: Forgetting) -> None:
+        """Let decisions be forgotten, together with the rows that were added."""
+        self._hand_over(snapshots=[forgetting.start], forgettings=[forgetting])
 
     async def until(self, seq: int) -> None:
         """Wait until this row is on disk."""
@@ -98,7 +102,7 @@ class Committer:
         await asyncio.to_thread(self._thread.join)
 
     def _new_batch(self) -> Batch:
-        return Batch([], [], [], self._loop.create_future())
+        return Batch([], [], [], [], self._loop.create_future())
 
     def _run(self) -> None:
         while True:
@@ -115,7 +119,7 @@ class Committer:
             started = time.perf_counter()
             try:
                 if batch.rows or batch.snapshots:
-                    self._store.append(batch.rows, batch.snapshots)
+                    self._store.append(batch.rows, batch.snapshots, batch.forgettings)
                 for chore in batch.chores:
                     chore()
             except BaseException as problem:  # whatever it is, the log is not what memory says

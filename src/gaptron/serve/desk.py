@@ -9,17 +9,17 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from gaptron.errors import InputError, SettingError
 from gaptron.event_id import new_event_id
-from gaptron.serve import adapter, entries, snapshots
+from gaptron.serve import adapter, decisions, entries, snapshots
 from gaptron.serve.committer import Committer
-from gaptron.serve.entries import Answered, Body, Changed, Created, Decided, Entry, Ticked
+from gaptron.serve.decisions import Known, check_event, check_same, without_event
+from gaptron.serve.entries import Answered, Body, Changed, Created, Decided, Entry, Forgot, Row, Ticked
 from gaptron.serve.fold import Model
 from gaptron.serve.problems import RefusedError, invalid, not_now, unknown
-from gaptron.serve.store import Snapshot, Store
+from gaptron.serve.store import Forgetting, SharedStore, Snapshot, Store, shared
 from gaptron.serve.words import (
     ChangedModel,
     DecisionAnswer,
@@ -32,7 +32,6 @@ from gaptron.serve.words import (
     OutcomeResult,
     Problem,
     SparseX,
-    is_event,
 )
 
 MOST_MODELS = 100
@@ -40,19 +39,10 @@ MOST_WAITING_ROWS = 10_000  # not on disk yet; past it requests are refused
 MOST_OPEN = 200_000  # decisions of a model whose wait is not over
 REMEMBERED = 20_000  # decisions kept in memory, so that their answers need not be looked up
 TICK, MOST_IN_TICK = 1.0, 500  # seconds between looks at what is due; how many are learned without a pause
-SNAPSHOT_ROWS, SNAPSHOT_SECONDS = 50_000, 300.0
-
-
-class Known(NamedTuple):
-    """A decision of the log and its answer if there is one."""
-
-    decided: Entry
-    answered: Entry | None = None
-
-    @property
-    def seq(self) -> int:
-        """The last entry about it."""
-        return self.decided.seq if self.answered is None else self.answered.seq
+SNAPSHOT_SECONDS, SNAPSHOT_PART = 10.0, 200.0  # between two of a model, and at least so many times what one takes
+MOST_TAKEN = 500  # decisions of deciders that get their places without a pause
+FORGET_EVERY, MOST_FORGOTTEN = 86_400_000_000, 1000  # µs between looks for what is too old; decisions in one commit
+PUBLISH_PART = 20.0  # models are not packed for deciders in more than one part of so many
 
 
 def clock() -> int:
@@ -67,17 +57,39 @@ class Counts:
         self.duplicates = self.conflicts = self.refused = self.retries = 0
 
 
+class Kept(NamedTuple):
+    """A model's last snapshot: after which entry, and when the next may be taken."""
+
+    seq: int
+    again: float
+
+
 class Desk:
     """The models, and the way into the log."""
 
-    def __init__(self, store: Store, committer: Committer, models: dict[str, Model], *, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        models: dict[str, Model],
+        *,
+        now: Callable[[], int],
+        deciders: SharedStore | None = None,
+        keep_days: float | None = None,
+    ) -> None:
+        self._keep = None if keep_days is None else round(86_400e6 * keep_days)
+        self._forget_at = 0  # µs
         self.store, self.committer, self.models = store, committer, models
+        self._deciders = deciders  # None: we decide ourselves
+        self._taking = asyncio.Lock()
+        self._published: dict[str, tuple[Any, ...]] = {}  # what each model was when it was published
+        self._publish_at = 0.0
         self._seq, self._at = store.last()
         committer.committed = self._seq
         self._now = now
         self._recent: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._warm: set[tuple[str, bool]] = set()
-        self._kept = {name: (model.version, time.monotonic()) for name, model in models.items()}
+        self._kept = {name: Kept(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
         self.counts: dict[str, Counts] = {name: Counts() for name in models}
 
     # --- models ---------------------------------------------------------------------------------------------------
@@ -102,7 +114,7 @@ class Desk:
             raise invalid(str(problem)) from None
         self._check_room(spec.name)  # again: another may have come while we compiled
         self.models[spec.name] = model
-        self._kept[spec.name], self.counts[spec.name] = (0, time.monotonic()), Counts()
+        self._kept[spec.name], self.counts[spec.name] = Kept(0, time.monotonic() + SNAPSHOT_SECONDS), Counts()
         self._warm.add((spec.name, False))
         model.seq = self._enter(model, None, created).seq
         await self.committer.until(model.seq)
@@ -130,7 +142,7 @@ class Desk:
         await self._prepare(model, [request])
         known, again = self._decide(model, request)
         await self.committer.until(known.decided.seq)
-        return self.decision_answer(known), again
+        return self._answer_of(known), again
 
     async def decide_many(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
         """Decisions in their order, in one commit; a problem in the place of each that is refused."""
@@ -144,7 +156,7 @@ class Desk:
                 results.append(refusal.problem(request.event_id))
         await self.committer.until(max((known.decided.seq for known in results if isinstance(known, Known)), default=0))
         return [
-            DecisionResult(decision=self.decision_answer(known))
+            DecisionResult(decision=self._answer_of(known))
             if isinstance(known, Known)
             else DecisionResult(problem=known)
             for known in results
@@ -157,15 +169,17 @@ class Desk:
         await self._recall(model, [request.event_id for request in requests if request.event_id])
 
     def _decide(self, model: Model, request: DecisionRequest) -> tuple[Known, bool]:
-        name, event, request = model.name, request.event_id, _without_event(request)
+        name, event, request = model.name, request.event_id, without_event(request)
         if event is None:
             event = new_event_id()
-        _check_event(event)
+        check_event(event)
         known = self._recent.get((name, event))
         if known is not None:
-            if known.decided.body.request != request:
+            try:
+                check_same(known, request)
+            except RefusedError:
                 self.counts[name].refused += 1
-                raise RefusedError(422, "other-request", f"event {event!r} was decided for another request")
+                raise
             self.counts[name].retries += 1
             return known, True
         self._check_pressure()
@@ -196,29 +210,13 @@ class Desk:
 
     async def show(self, name: str, event: str) -> DecisionShown:
         """A decision and its answer, on disk."""
-        known = await self._known(self.model(name), event)
+        model = self.model(name)
+        known = await self._known(model, event)
         await self.committer.until(known.seq)
-        outcome = None if known.answered is None else known.answered.body.outcome
-        return DecisionShown(**self._fields(known), at=as_time(known.decided.at), outcome=outcome)
+        return decisions.shown(known, model.adapter.labels)
 
-    def decision_answer(self, known: Known) -> DecisionAnswer:
-        """A decision in the words of the answer, always the same."""
-        return DecisionAnswer(**self._fields(known))
-
-    def _fields(self, known: Known) -> dict[str, Any]:
-        entry, decided = known.decided, known.decided.body
-        labels = self.models[entry.model].adapter.labels
-        return {
-            "event_id": entry.event,
-            "label": decided.label,
-            "probability": decided.probability,
-            "model": entry.model,
-            "seq": entry.seq,
-            "version": decided.version,
-            "distribution": None if decided.distribution is None else dict(zip(labels, decided.distribution)),
-            "would": decided.would,
-            "answer_by": None if decided.due is None else as_time(decided.due),
-        }
+    def _answer_of(self, known: Known) -> DecisionAnswer:
+        return decisions.answer(known, self.models[known.decided.model].adapter.labels)
 
     # --- outcomes -------------------------------------------------------------------------------------------------
 
@@ -260,7 +258,7 @@ class Desk:
         model.check_outcome(outcome, decided)
         self._check_pressure()
         at = self._time()
-        late = model.is_late(event, decided, at)
+        late = model.is_late(known.decided, at)
         answered = self._enter(model, event, Answered(outcome), decided=known.decided, at=at)
         self._remember(known._replace(answered=answered))
         return OutcomeAnswer(event_id=event, status="late" if late else "recorded"), answered.seq
@@ -287,7 +285,7 @@ class Desk:
         return self._found(model, event)
 
     def _found(self, model: Model, event: str) -> Known:
-        _check_event(event)
+        check_event(event)
         known = self._recent.get((model.name, event))
         if known is None:
             raise unknown(f"model {model.name!r} has made no decision for event {event!r}")
@@ -302,6 +300,8 @@ class Desk:
             found = self.store.find(model.name, missing)
         else:
             found = await asyncio.to_thread(self.store.find, model.name, missing)
+        if any(rows.decision.seq < 0 for rows in found.values()):
+            await self.take_in()
         for event, rows in found.items():
             if (model.name, event) not in self._recent:  # what memory has is newer
                 answered = None if rows.outcome is None else entries.read(rows.outcome)
@@ -321,46 +321,97 @@ class Desk:
     # --- as time goes by --------------------------------------------------------------------------------------------
 
     async def tick(self) -> None:
-        """Learn from what is due, and take snapshots that are due."""
+        """Take in what deciders decided, learn from what is due, publish, and take snapshots that are due."""
+        if self._deciders is not None:
+            await self.take_in()
         upto = self._time()
         for model in list(self.models.values()):
             while (due := model.next_due(upto, MOST_IN_TICK)) is not None:
                 entry = self._enter(model, None, Ticked(due))
                 await self.committer.until(entry.seq)
         for model in list(self.models.values()):
-            version, when = self._kept[model.name]
-            grown, old = model.version - version, time.monotonic() - when
-            if grown >= SNAPSHOT_ROWS or (grown and old >= SNAPSHOT_SECONDS):
+            kept = self._kept[model.name]
+            if model.seq != kept.seq and time.monotonic() >= kept.again:
                 self.keep(model)
+        if self._deciders is not None and time.monotonic() >= self._publish_at:
+            await self._publish(self._deciders)
+
+        if self._keep is not None and upto >= self._forget_at:
+            self._forget_at = upto + FORGET_EVERY
+            for model in list(self.models.values()):
+                while await self._forget(model, upto - self._keep):
+                    pass
+
+    async def _forget(self, model: Model, before: int) -> bool:
+        """Forget what some of the decisions before this time were made for. False: there are no more.
+
+        Entry, snapshot and what is left of the decisions go into one commit: whoever starts behind it begins with that
+        snapshot, and needs nothing that was forgotten.
+        """
+        rows = await asyncio.to_thread(self._old_decisions, model, before)
+        held = [row.seq for row in rows if not model.may_forget(entries.read(row))]
+        rows = [row for row in rows if row.seq < min(held)] if held else rows
+        if not rows:
+            return False
+        entry = self._enter(model, None, Forgot(rows[-1].seq))
+        start = Snapshot(model.name, model.seq, snapshots.packed(model))
+        self.committer.forget(Forgetting(start, [entries.forgetting(row) for row in rows]))
+        for row in rows:
+            self._recent.pop((model.name, row.event or ""), None)
+        await self.committer.until(entry.seq)
+        return not held
+
+    def _old_decisions(self, model: Model, before: int) -> list[Row]:
+        """The first of those that are not forgotten."""
+        found: list[Row] = []
+        for row, _ in self.store.read(model.forgotten, model.name):
+            if row.at >= before or len(found) == MOST_FORGOTTEN:
+                break
+            if row.kind == "decision":
+                found.append(row)
+        return found
+
+    async def take_in(self) -> None:
+        """Give the decisions that deciders wrote their places in the log.
+
+        One at a time: what is read under the lock is behind every commit of those before.
+        """
+        store = shared(self.store)
+        async with self._taking:
+            while rows := await asyncio.to_thread(store.drafts, MOST_TAKEN):
+                for row in rows:
+                    self._take(row)
+                await self.committer.until(self._seq)
+
+    def _take(self, row: Row) -> None:
+        entry = entries.read(row._replace(seq=self._seq + 1, at=self._time()))
+        self.models[row.model].apply(entry, check=False)
+        self._seq, self._at = entry.seq, entry.at
+        self.committer.add(row._replace(seq=entry.seq, at=entry.at, draft=row.seq))
+        self._remember(Known(entry))
+
+    async def _publish(self, store: SharedStore) -> None:
+        """Let deciders have the models that have changed; not so often that it takes up the time."""
+        started, changed = time.monotonic(), []
+        for name, model in self.models.items():
+            now = (model.version, model.adapter.labels, model.wait, model.default, model.mode, model.adapter.width)
+            if self._published.get(name) != now:
+                self._published[name] = now
+                changed.append(Snapshot(name, model.seq, snapshots.packed(model, to_decide=True)))
+        took = time.monotonic() - started
+        self._publish_at = started + PUBLISH_PART * took
+        if changed:
+            await self.committer.call(lambda: store.publish(changed))
 
     def keep(self, model: Model) -> None:
         """Take a snapshot, to be written with all entries it knows of."""
+        started = time.monotonic()
         self.committer.add_snapshot(Snapshot(model.name, model.seq, snapshots.packed(model)))
-        self._kept[model.name] = model.version, time.monotonic()
+        took = time.monotonic() - started
+        self._kept[model.name] = Kept(model.seq, started + max(SNAPSHOT_SECONDS, SNAPSHOT_PART * took))
 
     def keep_changed(self) -> None:
-        """Take a snapshot of each model that has learned since its last one."""
+        """Take a snapshot of each model that has changed since its last one."""
         for model in self.models.values():
-            if model.version != self._kept[model.name][0]:
+            if model.seq != self._kept[model.name].seq:
                 self.keep(model)
-
-
-def as_time(at: int) -> str:
-    """In the words of ISO 8601."""
-    return datetime.fromtimestamp(at / 1e6, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _check_event(event: str) -> None:
-    if not is_event(event):
-        raise invalid("an event_id is 1 to 128 letters, digits and . _ : - and begins with a letter or digit")
-
-
-def _without_event(request: DecisionRequest) -> DecisionRequest:
-    return DecisionRequest(
-        x=request.x,
-        features=request.features,
-        among=request.among,
-        exclude=request.exclude,
-        advice=request.advice,
-        played=request.played,
-    )

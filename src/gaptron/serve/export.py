@@ -1,13 +1,13 @@
 """A model's log in the forms of `gaptron.logged`: JSON lines, and Vowpal Wabbit's dsjson.
 
 A decision is written when it counts for the learner: with its answer, or as wrong when its wait is over without one.
-Void and overridden ones are left out, and those without an answer: `gaptron.logged` says what that may do.
+Void and overridden ones are left out, those whose features were forgotten, and those without an answer:
+`gaptron.logged` says what that may do.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from gaptron.errors import InputError
 from gaptron.logged import dsjson, jsonl
 from gaptron.logged.lines import encode
 from gaptron.serve import entries
@@ -19,31 +19,41 @@ from gaptron.serve.words import DecisionRequest, Outcome, SparseX
 FORMS = ("jsonl", "dsjson")
 
 
+class Shape(NamedTuple):
+    """What holds for all lines of a log."""
+
+    labels: list[str]  # all that the model has come to know
+    width: int | None  # of the rows; None: they are given by name
+    distributions: bool  # has every decision one? An apprentice's have none
+
+
 def lines(store: Store, model: str, form: str, upto: int) -> Iterator[bytes]:
     """The lines, up to entry `upto`."""
-    labels, width = _shape(store, model, upto)
+    shape = _shape(store, model, upto)
     if form == "jsonl":
-        yield encode(jsonl.header(tuple(labels), width or 1))
+        yield encode(jsonl.header(tuple(shape.labels), shape.width))
     for decided, reward in answered(store, model, upto):
-        yield encode(_line(decided, reward, labels, form))
+        yield encode(_line(decided, reward, shape, form))
 
 
-def _shape(store: Store, model: str, upto: int) -> tuple[list[str], int | None]:
-    """All labels the model has come to know, and the width of its rows."""
+def _shape(store: Store, model: str, upto: int) -> Shape:
     labels: list[str] = []
-    width: int | None = None
+    width: int | None = 0  # not known
+    distributions = True
     for row, _ in store.read(0, model, upto):
         if row.kind == "model":
             created: Created = entries.read(row).body
             labels += created.spec.labels
-            width = created.spec.features if isinstance(created.spec.features, int) else None
+            width = None if created.spec.features == "auto" else created.spec.features or 0
+            distributions = created.spec.mode == "live"
         elif row.kind == "change":
             change = entries.read(row).body.change
             labels += change.add_labels or []
-        elif row.kind == "decision" and width is None:
+            distributions = distributions and change.mode != "apprentice"
+        elif row.kind == "decision" and width == 0:
             request: DecisionRequest = entries.read(row).body.request
-            width = len(request.x) if isinstance(request.x, list) else None
-    return labels, width
+            width = len(request.x) if isinstance(request.x, list) else 0
+    return Shape(labels, 1 if width == 0 else width, distributions)
 
 
 def answered(store: Store, model: str, upto: int) -> Iterator[tuple[Entry, float]]:
@@ -75,14 +85,18 @@ def _order(one: tuple[Entry, Outcome | None]) -> tuple[int, int]:
 
 
 def _rewarded(decided: Entry, outcome: Outcome) -> Iterator[tuple[Entry, float]]:
-    if outcome.void or (outcome.played is not None and outcome.played != decided.body.label):
+    if (
+        decided.body.is_forgotten
+        or outcome.void
+        or (outcome.played is not None and outcome.played != decided.body.label)
+    ):
         return
     yield decided, outcome.reward if outcome.reward is not None else float(right(outcome, decided.body.label))
 
 
-def _line(entry: Entry, reward: float, labels: list[str], form: str) -> dict[str, Any]:
+def _line(entry: Entry, reward: float, shape: Shape, form: str) -> dict[str, Any]:
     decided: Decided = entry.body
-    p = decided.distribution
+    labels, p = shape.labels, decided.distribution if shape.distributions else None
     if p is not None:
         p = [*p, *[0.0] * (len(labels) - len(p))]
     x, among = _features(decided.request), _available(decided.request, labels)
@@ -105,9 +119,9 @@ def _available(request: DecisionRequest, labels: list[str]) -> list[str] | None:
     return [label for label in labels if label in wanted]
 
 
-def _features(request: DecisionRequest) -> list[float] | dict[str, float]:
+def _features(request: DecisionRequest) -> Any:
     if isinstance(request.x, list):
         return request.x
     if isinstance(request.x, SparseX):
         return {str(at): value for at, value in zip(request.x.indices, request.x.values)}
-    raise InputError("named features cannot be exported yet")
+    return request.features

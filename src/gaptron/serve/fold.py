@@ -7,12 +7,12 @@ to the bit, as long as gaptron, numba and the kind of processor are the same.
 
 import heapq
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from gaptron.errors import GaptronError, InputError, SettingError
 from gaptron.serve import draws
 from gaptron.serve.adapter import Adapter, right
-from gaptron.serve.entries import Answered, Changed, Created, Decided, Entry, Ticked
+from gaptron.serve.entries import Answered, Changed, Created, Decided, Entry, Forgot, Ticked
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.tally import OfLabel, Tally
 from gaptron.serve.words import MOST_LABELS, ChangedModel, DecisionRequest, Outcome
@@ -46,6 +46,7 @@ class Model:
             check_default(self.wait, spec.feedback)
         self.adapter = Adapter(spec)
         self.version = 0  # answers learned from
+        self.forgotten = 0  # decisions up to this entry are answered too late
         self.seq = 0  # of its last entry
         self.waiting: dict[str, Waiting] = {}
         self.tally = Tally(labels=[OfLabel() for _ in spec.labels])
@@ -105,9 +106,14 @@ class Model:
         except (InputError, SettingError) as problem:
             raise invalid(str(problem)) from None
 
-    def is_late(self, event: str, decision: Decided, at: int) -> bool:
+    def is_late(self, decided: Entry, at: int) -> bool:
         """Would an answer at this time be kept, but not learned from?"""
-        return event not in self.waiting and decision.is_over(at)
+        decision: Decided = decided.body
+        return decided.seq <= self.forgotten or (decided.event not in self.waiting and decision.is_over(at))
+
+    def may_forget(self, decided: Entry) -> bool:
+        """Is it not one of those that wait?"""
+        return decided.event not in self.waiting
 
     def next_due(self, upto: int, most: int) -> int | None:
         """The last due time, not past `upto`, of about `most` decisions that wait; None: nothing is due."""
@@ -119,10 +125,13 @@ class Model:
     # --- what changes it ------------------------------------------------------------------------------------------
 
     def apply(self, entry: Entry, decided: Entry | None = None, *, check: bool = True) -> None:
-        """Take an entry. An outcome comes with the entry of its decision. `check`: compare decisions with our own."""
+        """Take an entry. An outcome comes with the entry of its decision. `check`: compare decisions with our own.
+
+        Those of deciders are not compared: they were made with the model as it was earlier.
+        """
         body = entry.body
         if isinstance(body, Decided):
-            if check:
+            if check and body.made is None:
                 self._compare(entry)
             self._decide(entry, body)
         elif isinstance(body, Answered):
@@ -130,9 +139,16 @@ class Model:
             self._answer(entry, body.outcome, decided)
         elif isinstance(body, Ticked):
             self._tick(body.upto)
+        elif isinstance(body, Forgot):
+            self.forgotten = body.upto
         elif isinstance(body, Changed):
             self._change(body.change, entry.at)
         self.seq = entry.seq
+
+    def compare_made(self, entry: Entry) -> None:
+        """Make a decider's decision again. This must be the model as it was then."""
+        made = entry.body.made
+        self._compare(entry._replace(at=made.at, body=structs.replace(entry.body, made=None)))
 
     def _compare(self, entry: Entry) -> None:
         assert entry.event is not None
@@ -157,7 +173,7 @@ class Model:
     def _answer(self, entry: Entry, outcome: Outcome, decided: Entry) -> None:
         assert entry.event is not None
         decision: Decided = decided.body
-        if self.is_late(entry.event, decision, entry.at):
+        if self.is_late(decided, entry.at):
             self.tally.late += 1
             return
         held = self.waiting.get(entry.event)

@@ -9,13 +9,14 @@ import hmac
 import secrets
 import time
 from collections.abc import Iterable
+from typing import get_args
 
 from gaptron.errors import SettingError
-from gaptron.serve.problems import RefusedError
+from gaptron.serve.problems import RefusedError, invalid, unknown
 from gaptron.serve.store import Key, Store
-from gaptron.serve.words import is_name
+from gaptron.serve.words import Role, is_name
 
-ROLES = ("decide", "answer", "read", "admin")
+ROLES = get_args(Role)
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -46,6 +47,25 @@ class Gate:
     def reload(self) -> None:
         """Read the keys again."""
         self._keys = {key.id: key for key in self._store.keys()}
+
+    def check_first(self, roles: Iterable[str], model: str | None) -> None:
+        """Refuse a first key that would lock everybody out, for from then on keys are asked for."""
+        if self.open and ("admin" not in roles or model is not None):
+            raise invalid("the first key must have the role admin, for all models: no other could make more")
+
+    def check_revocable(self, id: str) -> Key:
+        """The key of this id, unless it is not there or the last that may make others."""
+        key = self._keys.get(id)
+        if key is None:
+            raise unknown(f"there is no key {id!r}")
+        left = [one for one in self._keys.values() if one.id != id and not one.revoked and one.model is None]
+        if not any("admin" in one.roles.split() for one in left):
+            raise RefusedError(409, "last-key", "it is the last key that may make others: make another one first")
+        return key
+
+    def shown(self) -> list[Key]:
+        """All of them."""
+        return list(self._keys.values())
 
     @property
     def open(self) -> bool:

@@ -19,7 +19,7 @@ HERE = ("duplicates", "conflicts", "refused", "retries")
 class Metrics:
     """The registry of one service."""
 
-    def __init__(self, desk: Callable[[], Desk | None]) -> None:
+    def __init__(self, desk: Callable[[], Desk | None], ready: Callable[[], bool]) -> None:
         self._registry = CollectorRegistry()
         self.requests = Histogram(
             "gaptron_request_seconds",
@@ -28,7 +28,7 @@ class Metrics:
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._registry.register(_OfDesk(desk))
+        self._registry.register(_OfDesk(desk, ready))
 
     def speed(self, desk: Desk) -> dict[str, Any]:
         """How quick the service is, since its start."""
@@ -62,12 +62,12 @@ class Metrics:
 
 
 class _OfDesk(Collector):  # type: ignore[misc]  # without types
-    def __init__(self, desk: Callable[[], Desk | None]) -> None:
-        self._desk = desk
+    def __init__(self, desk: Callable[[], Desk | None], ready: Callable[[], bool]) -> None:
+        self._desk, self._ready = desk, ready
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         desk = self._desk()
-        yield GaugeMetricFamily("gaptron_ready", "1 when requests are answered.", value=float(desk is not None))
+        yield GaugeMetricFamily("gaptron_ready", "1 when requests are answered.", value=float(self._ready()))
         if desk is None:
             return
         committer = desk.committer

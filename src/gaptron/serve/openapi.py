@@ -12,6 +12,7 @@ from gaptron.version import __version__
 PARAMETERS = {
     "model": {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,63}$"},
     "event": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"},
+    "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
 
 
@@ -42,7 +43,7 @@ def _operation(path: Path) -> dict[str, Any]:
         {"name": name, "in": "query", "schema": {"type": "string", "enum": list(among)}} for name, among in path.query
     ]
     answers = {str(status): _content(kind, path.form) for status, kind in path.gives.items()}
-    refused = (*path.problems, *((401, 403, 429, 503) if path.role else ()))
+    refused = (*path.problems, *((401, 403, 421, 429, 503) if path.role else ()))
     answers |= {str(status): _content(Problem, "application/problem+json") for status in sorted(set(refused))}
     operation: dict[str, Any] = {"operationId": path.handler, "summary": path.summary, "responses": answers}
     if parameters:

@@ -13,6 +13,7 @@ TITLES = {
     409: "It is settled already",
     413: "Too large",
     415: "Not application/json",
+    421: "Not here",
     422: "This cannot be done as asked",
     429: "Too many requests",
     503: "Not now",
@@ -46,6 +47,11 @@ def invalid(detail: str) -> RefusedError:
 def unknown(detail: str) -> RefusedError:
     """What was named is not there."""
     return RefusedError(404, "unknown", detail)
+
+
+def elsewhere(detail: str) -> RefusedError:
+    """Another process does that."""
+    return RefusedError(421, "elsewhere", detail)
 
 
 def not_now(detail: str) -> RefusedError:

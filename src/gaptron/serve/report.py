@@ -6,7 +6,8 @@ import numpy as np
 
 from gaptron.logged.confidence_sequence import proved_interval
 from gaptron.logged.estimates import on_policy
-from gaptron.serve.desk import Counts, Desk, as_time
+from gaptron.serve.decisions import as_time
+from gaptron.serve.desk import Counts, Desk
 from gaptron.serve.fold import Model
 from gaptron.serve.tally import DELAYS, WINDOW, Seen
 
@@ -103,7 +104,7 @@ def _always(facts: Facts, wrong: Any) -> list[dict[str, Any]]:
     for code in shown:
         estimate = proved_interval((codes == code) / chances, wrong, LEVEL)
         low, high = sorted((estimate.low, estimate.high))
-        wrong_share = min(1.0, estimate.mistakes)  # weights do not average 1 exactly
+        wrong_share = min(max(estimate.mistakes, low), high)  # weights do not average 1 exactly; the interval is proved
         rows.append({"label": facts.labels[code], "wrong": wrong_share, "low": low, "high": high})
     return rows
 

@@ -5,32 +5,33 @@ from types import FrameType
 import uvicorn
 
 from gaptron.errors import SettingError
+from gaptron.serve.decider import DeciderService
 from gaptron.serve.keys import LOCAL
 from gaptron.serve.service import Options, Service
-from gaptron.serve.store import Store
+from gaptron.serve.store import Store, shared
 from gaptron.serve.web import application
 
 
-def check_host(store: Store, host: str) -> None:
+def check_host(store: Store, host: str, *, decider: bool = False) -> None:
     """Refuse to serve others than this machine without keys."""
     if host in LOCAL:
         return
-    if not _has_keys(store):
+    if not _has_keys(store, may_lead=not decider):
         raise SettingError(
             f"--host {host} would serve everybody: make a key first (gaptron keys add --role admin), or use localhost"
         )
 
 
-def _has_keys(store: Store) -> bool:
+def _has_keys(store: Store, *, may_lead: bool) -> bool:
     try:
         return bool(store.keys())
     except SettingError:  # nothing there yet
-        return store.lead() and bool(store.keys())
+        return may_lead and store.lead() and bool(store.keys())
 
 
-def run(store: Store, host: str, port: int, options: Options) -> None:
-    """Serve. Ends at SIGINT or SIGTERM, with everything on disk."""
-    service = Service(store, options)
+def run(store: Store, host: str, port: int, options: Options, *, decider: bool = False) -> None:
+    """Serve. Ends at SIGINT or SIGTERM, with everything on disk. `decider`: only decide, and never lead."""
+    service = DeciderService(shared(store), options) if decider else Service(store, options)
     config = uvicorn.Config(
         application(service),
         host=host,

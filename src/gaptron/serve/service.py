@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from gaptron.errors import GaptronError
 from gaptron.serve import adapter
@@ -12,9 +13,10 @@ from gaptron.serve.committer import Committer
 from gaptron.serve.desk import TICK, Desk, clock
 from gaptron.serve.keys import Gate
 from gaptron.serve.metrics import Metrics
-from gaptron.serve.problems import not_now
+from gaptron.serve.problems import elsewhere, not_now
 from gaptron.serve.replay import folded
-from gaptron.serve.store import Store
+from gaptron.serve.store import SharedStore, Store, shared
+from gaptron.serve.words import DecisionAnswer, DecisionRequest, DecisionResult, DecisionShown
 
 STANDBY = 1.0  # seconds between attempts to lead
 
@@ -32,8 +34,26 @@ class Options:
 
     trust_log: bool = False  # do not compare the decisions of the log with those the fold makes
     rate: float | None = None  # requests a second that a key may make
+    keep_days: float | None = None  # what decisions were made for is forgotten when they are so old
+    with_deciders: bool = False  # decisions are made by others; this one gives them their places
     now: Callable[[], int] = clock
     failed: Callable[[BaseException], None] = end_process
+
+
+class Deciding(Protocol):
+    """Who makes decisions."""
+
+    async def decide(self, name: str, request: DecisionRequest) -> tuple[DecisionAnswer, bool]:
+        """A decision, on disk; and whether it was there before."""
+        ...
+
+    async def decide_many(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
+        """Decisions in their order."""
+        ...
+
+    async def show(self, name: str, event: str) -> DecisionShown:
+        """A decision and its answer."""
+        ...
 
 
 class Service:
@@ -46,7 +66,7 @@ class Service:
         self._desk: Desk | None = None
         self._committer: Committer | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self.metrics = Metrics(lambda: self._desk)
+        self.metrics = Metrics(lambda: self._desk, lambda: self.state == "ready")
 
     @property
     def desk(self) -> Desk:
@@ -54,6 +74,16 @@ class Service:
         if self._desk is None:
             raise not_now(f"the service is not ready: {self.state}")
         return self._desk
+
+    @property
+    def decisions(self) -> Deciding:
+        """Who knows of them."""
+        return self.desk
+
+    def check_decides(self) -> None:
+        """Refuse to decide where others do."""
+        if self.options.with_deciders:
+            raise elsewhere("decisions are made by deciders: ask one of them")
 
     def start(self) -> None:
         """Begin; `state` says how far it is."""
@@ -70,26 +100,43 @@ class Service:
         self.state = "compiling"
         for model in models.values():
             await asyncio.to_thread(adapter.try_out, model.spec)
+        deciders = shared(self.store) if self.options.with_deciders else None
         self._committer = Committer(self.store, self.options.failed)
-        self._desk = Desk(self.store, self._committer, models, now=self.options.now)
+        desk = Desk(
+            self.store,
+            self._committer,
+            models,
+            now=self.options.now,
+            deciders=deciders,
+            keep_days=self.options.keep_days,
+        )
+        if isinstance(self.store, SharedStore):
+            await asyncio.to_thread(self.store.admit, self.options.with_deciders)
+            await desk.take_in()  # what was written while nobody led; no more come if they may not
+        self._desk = desk
         self.state = "ready"
-
-    def _gate(self) -> Gate:
-        assert self.gate is not None
-        return self.gate
 
     async def _run(self) -> None:
         try:
             await self.open()
             while True:
                 await asyncio.sleep(TICK)
-                await self.desk.tick()
-                await self.desk.committer.call(self.store.beat)
-                await asyncio.to_thread(self._gate().reload)  # a key may have been revoked
+                await self.tick()
         except asyncio.CancelledError:
             raise
         except BaseException as problem:
             self.options.failed(problem)
+
+    async def tick(self) -> None:
+        """What is to be done every second."""
+        await self.desk.tick()
+        await self.desk.committer.call(self.store.beat)
+        await self._reload_keys()
+
+    async def _reload_keys(self) -> None:
+        """One may have been revoked."""
+        assert self.gate is not None
+        await asyncio.to_thread(self.gate.reload)
 
     def leave(self) -> None:
         """The end is near: /readyz says so, and streams end. Requests under way are answered."""

@@ -27,11 +27,12 @@ class Kept(msgspec.Struct):
     width: int | None
     waiting: list[Waiting]
     tally: Tally
+    forgotten: int = 0
 
 
-def packed(model: Model) -> bytes:
-    """A model as bytes."""
-    waiting = sorted(model.waiting.values(), key=lambda held: held.seq)
+def packed(model: Model, *, to_decide: bool = False) -> bytes:
+    """A model as bytes. `to_decide`: only what decisions need, without those that wait and without its sums."""
+    waiting = [] if to_decide else sorted(model.waiting.values(), key=lambda held: held.seq)
     kept = Kept(
         Created(model.spec, model.key),
         model.wait,
@@ -41,7 +42,8 @@ def packed(model: Model) -> bytes:
         model.seq,
         model.adapter.width,
         waiting,
-        model.tally,
+        Tally() if to_decide else model.tally,
+        model.forgotten,
     )
     tree = {"model": msgspec.json.encode(kept).decode(), "learner": model.adapter.tree()}
     return model_file.packed(tree, f"snapshot of {model.name}")
@@ -62,6 +64,7 @@ def unpacked(data: bytes) -> Model:
         model.adapter.width = kept.width
         model.wait, model.default, model.mode = kept.wait, kept.default, kept.mode
         model.version, model.seq, model.tally = kept.version, kept.seq, kept.tally
+        model.forgotten = kept.forgotten
         model.restore(kept.waiting)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise ModelFileError("snapshot", f"it holds no model of this version: {problem}") from None

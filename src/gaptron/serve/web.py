@@ -18,20 +18,24 @@ from starlette.routing import Route
 from gaptron.serve import export, openapi
 from gaptron.serve.desk import Desk
 from gaptron.serve.fold import Model
-from gaptron.serve.keys import LOCAL
+from gaptron.serve.keys import LOCAL, Gate, new_key
 from gaptron.serve.problems import TITLES, RefusedError, invalid, not_now
 from gaptron.serve.report import Facts, report
 from gaptron.serve.routes import PATHS, Path
 from gaptron.serve.service import Service
-from gaptron.serve.store import AwayError
+from gaptron.serve.store import AwayError, Key
 from gaptron.serve.words import (
     LARGEST_BODY,
     ChangedModel,
     DecisionBatch,
     DecisionRequest,
     DecisionResults,
+    KeyMade,
+    KeyShown,
+    KeysShown,
     ModelShown,
     ModelsShown,
+    NewKey,
     NewModel,
     Outcome,
     OutcomeBatch,
@@ -173,16 +177,20 @@ class Handlers:
 
     async def decide(self, request: Request, given: DecisionRequest) -> Response:
         """One decision."""
-        decision, again = await self._desk.decide(request.path_params["model"], given)
+        self._service.check_decides()
+        decision, again = await self._service.decisions.decide(request.path_params["model"], given)
         return answer(decision, 200, {"Idempotent-Replay": "true"}) if again else answer(decision, 201)
 
     async def decide_many(self, request: Request, given: DecisionBatch) -> Response:
         """Many decisions."""
-        return answer(DecisionResults(await self._desk.decide_many(request.path_params["model"], given.decisions)))
+        self._service.check_decides()
+        model = request.path_params["model"]
+        return answer(DecisionResults(await self._service.decisions.decide_many(model, given.decisions)))
 
     async def show_decision(self, request: Request, _: None) -> Response:
         """A decision and its outcome."""
-        return answer(await self._desk.show(request.path_params["model"], request.path_params["event"]))
+        where = request.path_params
+        return answer(await self._service.decisions.show(where["model"], where["event"]))
 
     async def answer(self, request: Request, given: Outcome) -> Response:
         """One outcome."""
@@ -217,6 +225,34 @@ class Handlers:
     async def show_models(self, request: Request, _: None) -> Response:
         """All models."""
         return answer(ModelsShown([_shown(model) for model in self._desk.models.values()]))
+
+    # --- keys -------------------------------------------------------------------------------------------------------
+
+    async def add_key(self, request: Request, given: NewKey) -> Response:
+        """A new key, shown this once."""
+        gate = self._gate()
+        gate.check_first(given.roles, given.model)
+        key, text = new_key(given.roles, given.model)
+        await self._desk.committer.call(lambda: self._desk.store.add_key(key))
+        await asyncio.to_thread(gate.reload)
+        return answer(KeyMade(id=key.id, roles=key.roles.split(), model=key.model, revoked=False, key=text), 201)
+
+    async def show_keys(self, request: Request, _: None) -> Response:
+        """All keys."""
+        return answer(KeysShown([_key_shown(key) for key in self._gate().shown()]))
+
+    async def revoke_key(self, request: Request, _: None) -> Response:
+        """A key that is valid no more."""
+        gate, store = self._gate(), self._desk.store
+        key = gate.check_revocable(request.path_params["key"])
+        await self._desk.committer.call(lambda: store.revoke_key(key.id))
+        await asyncio.to_thread(gate.reload)
+        return answer(_key_shown(key._replace(revoked=True)))
+
+    def _gate(self) -> Gate:
+        gate = self._service.gate
+        assert gate is not None  # or the request was refused
+        return gate
 
     # --- what they do -----------------------------------------------------------------------------------------------
 
@@ -256,8 +292,6 @@ class Handlers:
         form, model = request.query_params.get("format", "jsonl"), self._desk.model(request.path_params["model"])
         if form not in export.FORMS:
             raise invalid(f"format must be one of {', '.join(export.FORMS)}")
-        if model.adapter.named:
-            raise invalid("a log of named features cannot be written in these forms")
         lines = export.lines(self._desk.store, model.name, form, self._desk.committer.committed)
         return StreamingResponse(_in_pieces(lines), media_type="application/x-ndjson")
 
@@ -327,6 +361,10 @@ async def _in_pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
 
     while part := await asyncio.to_thread(piece):
         yield part
+
+
+def _key_shown(key: Key) -> KeyShown:
+    return KeyShown(id=key.id, roles=key.roles.split(), model=key.model, revoked=key.revoked)
 
 
 def _shown(model: Model) -> ModelShown:

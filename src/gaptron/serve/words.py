@@ -19,6 +19,7 @@ Label = Annotated[str, Meta(min_length=1, max_length=128)]
 Probability = Annotated[float, Meta(gt=0.0, le=1.0)]
 Share = Annotated[float, Meta(ge=0.0, lt=1.0)]
 Seconds = Annotated[float, Meta(ge=SHORTEST_WAIT, le=LONGEST_WAIT)]
+Role = Literal["decide", "answer", "read", "admin"]
 Mode = Literal["live", "apprentice"]
 Default = Literal["nothing", "wrong"]
 
@@ -141,8 +142,8 @@ class DecisionAnswer(Words, kw_only=True):
     label: str
     probability: float
     model: str
-    seq: int
-    """The entry's number in the log."""
+    seq: int | None = None
+    """The entry's number in the log; left out by a decider, which answers before it has one."""
     version: int
     """How many answers the model had learned from."""
     distribution: dict[str, float] | None = None
@@ -224,6 +225,39 @@ class OutcomeResults(Words):
     """One for each."""
 
     outcomes: list[OutcomeResult]
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+class NewKey(Words, kw_only=True):
+    """A key to be made."""
+
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=4)]
+    model: Name | None = None
+    """The one model it is for; all if left out."""
+
+
+class KeyShown(Words, kw_only=True, omit_defaults=False):
+    """A key, without its secret."""
+
+    id: str
+    roles: list[str]
+    model: str | None
+    revoked: bool
+
+
+class KeyMade(KeyShown, kw_only=True):
+    """A new key."""
+
+    key: str
+    """What its user says: Authorization: Bearer ... It is shown once."""
+
+
+class KeysShown(Words):
+    """All keys, revoked ones too."""
+
+    keys: list[KeyShown]
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from gaptron.streams.block import Available, Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
 from gaptron.streams.source import MARK, Source, Text, texts
-from gaptron.streams.table import Columns, Places, label_column, place, split
+from gaptron.streams.table import LAST, Columns, Places, label_column, place, split, usual_label
 from gaptron.text_numbers import as_number, as_whole, shown
 
 SAMPLE = 100  # lines below the first that help to tell what it is
@@ -32,6 +32,7 @@ class Layout(NamedTuple):
     places: Places
     header: int  # the number of its line, 0 if there is none
     row_numbers: bool  # is the first column a nameless one that counts the rows?
+    label_assumed: bool  # is the label's column the last because nothing says which it is?
 
     @property
     def features(self) -> list[int]:
@@ -45,8 +46,9 @@ class Layout(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out."""
-        return ("the nameless first column, which counts the rows, is left out",) if self.row_numbers else ()
+        """What was left out, and what was taken for granted."""
+        left_out = ("the nameless first column, which counts the rows, is left out",) if self.row_numbers else ()
+        return (*left_out, LAST) if self.label_assumed else left_out
 
 
 def read(
@@ -91,7 +93,12 @@ def _layout(
     if header is None and columns.by_name:
         header = True
     below = [cells_of(text, at, other, delimiter) for at, other in sample[1:]]
-    spot = len(cells) - 1 if label is None and header is False else label_column(text.source, cells, label)
+    last = len(cells) - 1
+    if label is not None:
+        spot = label_column(text.source, cells, label)
+    else:
+        usual = None if header is False else usual_label(text.source, cells)
+        spot = last if usual is None else usual
     if header is None:
         quoted = _quoted(line, [other for _, other in sample[1:]], delimiter, len(cells))
         words = place(text.source, cells, columns, spot).available  # words in every line, so that they tell nothing
@@ -108,11 +115,12 @@ def _layout(
                 number,
             )
     if not header:
-        spot = len(cells) - 1 if label is None else spot
+        spot = last if label is None else spot
         numbered = [str(at) for at in range(len(cells))]
-        return Layout(delimiter, numbered, place(text.source, numbered, columns, spot), 0, False)
-    places = place(text.source, cells, columns, spot)
-    return Layout(delimiter, cells, places, number, 0 not in places and not cells[0].strip() and count_rows(below))
+        return Layout(delimiter, numbered, place(text.source, numbered, columns, spot), 0, False, label is None)
+    places = place(text.source, cells, columns)
+    counted = 0 not in places and not cells[0].strip() and count_rows(below)
+    return Layout(delimiter, cells, places, number, counted, False)
 
 
 def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list[bool]:

@@ -32,6 +32,8 @@ class Format(NamedTuple):
     width: int | None = None  # n_features, where the format alone settles it
 
 
+PACKED = 6  # times as long as its compressed form text is, or so
+
 FORMATS = {
     "csv": Format((".csv",), table=True),
     "npz": Format((".npz",), binary=True, whole=True),
@@ -54,6 +56,7 @@ def open_stream(
     chunk: int | None = None,
     index_base: str | int = "auto",
     header: bool | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> Stream | Chunks:
     """A stream from a file, from standard input or by name.
 
@@ -62,7 +65,8 @@ def open_stream(
             name of a stream made here: "synsep", "synsep:rounds=1000,seed=3" (a file of that name is "./synsep");
             or "openml:NAME", "openml:NAME@VERSION"; or a name in the data directory GAPTRON_DATA.
         format: where the extension does not say it; on standard input the default is svmlight.
-        label: the label column of a table, by name or number from 0; by default y, label, class, target, or the last.
+        label: the label column of a table, by name or number from 0; by default one called y, label, class or target;
+            in a file without a header the last, which `notes` says.
         reward: the column of a table that says what the right label is worth, from 0 to 1, for bandit feedback.
         available: the column of a table that says which labels are available, separated by | (or, in Parquet, lists).
         classes: the labels in code order; by default the sorted labels found.
@@ -73,6 +77,7 @@ def open_stream(
             (the whole file; in chunks that need no pass before, the first chunk), else 1. Give it whenever several
             files belong together; `index_base` of the stream says what was used.
         header: is the first line of a CSV or TSV file a header? By default the lines below it show that.
+        watch: called while a text file is read, with the number of its bytes that have been read.
 
     Raises:
         StreamError: names the file and, where there are lines, the line.
@@ -96,7 +101,7 @@ def open_stream(
         )
     if min(x for x in (chunk, n_features, 1) if x is not None) < 1:
         raise InputError("chunk and n_features must be at least 1")
-    origin = Source(path)
+    origin = Source(path, watch)
     name = _format(origin, format)
     try:
         known = None if classes is None else given(classes)
@@ -112,6 +117,22 @@ def open_stream(
         raise StreamError(origin.name, f"{name} cannot be read in chunks from here: leave out chunk")
     counts = name == "svmlight" and base is None  # from what do features count?
     return _chunks(origin, partial(read, chunk), known, width, base, counts)
+
+
+def in_pieces(path: str, format: str | None, known: bool, wide: bool) -> bool:
+    """Can a file or standard input be read in chunks? `known`, `wide`: is all but its width known, and its width?"""
+    source = Source(path)
+    form = FORMATS[_format(source, format)]
+    if not source.piped:
+        return not form.whole
+    return known and (wide or form.width is not None) and not form.binary
+
+
+def weight(path: str, format: str | None) -> int:
+    """About how many bytes of text a file holds: more than its size, where it is packed."""
+    source = Source(path)
+    packed = bool(source.suffixes[1]) or FORMATS[_format(source, format)].binary
+    return os.path.getsize(path) * (PACKED if packed else 1)
 
 
 def _format(source: Source, asked: str | None) -> str:
@@ -183,7 +204,19 @@ def _chunks(
         if codes is None:
             raise _empty(source)
 
-    return Chunks(classes, width, source.name, parts, scan.n_rounds, relabelled(classes), notes, scan.columns, base)
+    return Chunks(
+        classes,
+        width,
+        source.name,
+        parts,
+        scan.n_rounds,
+        relabelled(classes),
+        notes,
+        scan.columns,
+        base,
+        scan.norm,
+        source.piped,
+    )
 
 
 @dataclass
@@ -197,12 +230,13 @@ class Scan:
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     index_0: bool = False  # does any row have a value in the first column?
+    norm: float | None = None  # of the longest row
 
 
 def _scan(source: Source, blocks: Iterator[Block], listed: bool) -> Scan:
     scan, n_rounds = Scan(), 0
     for block in blocks:
-        measure(block)
+        scan.norm = max(scan.norm or 0.0, float(measure(block).norms.max(initial=0.0)))
         check_labels(block, listed)
         scan.labels.update(block.labels)
         scan.text, scan.columns, scan.notes = block.text, block.columns, block.notes

@@ -79,6 +79,12 @@ def _number(text: str) -> float | int | None:
 
 def distinct(labels: Iterable[Label]) -> tuple[list[Label], Integers]:
     """The different labels, and for each round which of them it has; None stands for what is missing."""
+    if isinstance(labels, np.ndarray) and labels.dtype == np.int64 and labels.size:
+        lowest, highest = int(labels.min()), int(labels.max())
+        if highest - lowest < labels.size:  # near each other: a table tells them apart, which takes no sorting
+            there = np.zeros(highest - lowest + 1, dtype=np.bool_)
+            there[labels - lowest] = True
+            return (np.flatnonzero(there) + lowest).tolist(), (np.cumsum(there) - 1)[labels - lowest]
     if isinstance(labels, np.ndarray) and labels.dtype.kind != "O":
         names, inverse = np.unique(labels, return_inverse=True)
         return names.tolist(), inverse.astype(np.int64)

@@ -96,8 +96,16 @@ def _on_the_way(stream: Chunks, steps: list[_Step], limit: int | None) -> Chunks
         n_features=stream.n_features + wider,
         parts=parts,
         n_rounds=n_rounds,
+        norm=_norm_after(stream, steps, limit),
         prepared=(*stream.prepared, *words),
     )
+
+
+def _norm_after(stream: Chunks, steps: list[_Step], limit: int | None) -> float | None:
+    """The largest norm of the prepared rows, where that is known without reading them."""
+    if steps and steps[-1].change is _unit_norm:
+        return 1.0
+    return stream.norm if not steps and limit is None else None
 
 
 def _limited(limit: int | None) -> list[str]:

@@ -3,7 +3,6 @@
 Text files write numbers and times as texts, and the encoder reads them; a Parquet file says of each column what it is.
 """
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,17 +12,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import GaptronError, InputError, StreamError
+from gaptron.features.declaration import Features
+from gaptron.features.encoder import Encoder
 from gaptron.features.tables import Table, of_arrow
 from gaptron.streams.block import Block, blame_row, check_labels, labels_of
 from gaptron.streams.csv_text import SAMPLE, after, cells_of, count_rows
+from gaptron.streams.directory import find
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import Codes, Label, discover, distinct, given
+from gaptron.streams.named import NAMED
+from gaptron.streams.rows import csr
 from gaptron.streams.source import Source, Text, texts
-from gaptron.streams.table import USUAL_LABELS, Column, label_column
+from gaptron.streams.stream import Stream
+from gaptron.streams.table import LAST, Column, label_column
 from gaptron.text_numbers import as_number
-from gaptron.types import Integers
+from gaptron.types import Integers, Sparse
+from gaptron.validation import MeasuredRows
 
-SHOWN = 30  # columns that an error lists
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
@@ -69,6 +74,11 @@ def is_table(path: str | os.PathLike[str], format: str | None = None) -> bool:
     return kind in DELIMITERS or kind == "parquet"
 
 
+def has_names(data: str, format: str | None = None) -> bool:
+    """Is this a table, and not the name of a stream made here or of a data set of the data directory?"""
+    return data.partition(":")[0] not in NAMED and find(data) is None and is_table(data, format)
+
+
 def _has_lists(path: str) -> bool:
     from pyarrow import parquet  # noqa: PLC0415
     from pyarrow import types as is_  # noqa: PLC0415
@@ -92,6 +102,7 @@ def open_by_name(
     header: bool | None = None,
     limit: int | None = None,
     shuffle: int | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> RowsByName:
     """The rounds of a table.
 
@@ -105,8 +116,9 @@ def open_by_name(
         header: is the first line of a text a header? By default it is if none of its cells is a number.
         limit: only the first so many rows.
         shuffle: the seed of a permutation of the rows.
+        watch: called while a text file is read, with the number of its bytes that have been read.
     """
-    source = Source(os.fspath(path))
+    source = Source(os.fspath(path), watch)
     reading = Reading(source, format, label, header)
     listed = None if classes is None else _given(source, classes)
     if chunk is not None:
@@ -141,6 +153,25 @@ def open_by_name(
         tuple(reading.notes),
         tuple(prepared),
     )
+
+
+def encoded(source: RowsByName, features: Features | None = None) -> Stream:
+    """A table that is in memory as rows of numbers: each encoded by the rows before it, as a learner would do it."""
+    assert source.whole is not None
+    table, y = source.whole
+    encoder = Encoder(features or Features())
+    step = encoder.block_rows(table)
+    parts = []
+    for at in range(0, len(y), step):
+        part = encoder.encode(table, at, min(at + step, len(y)), learn=True).rows
+        assert isinstance(part, Sparse)
+        parts.append(part)
+    lengths = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)])
+    indices, values = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
+    X = csr(values, indices, np.cumsum(lengths), encoder.width)
+    rows = MeasuredRows(X, np.ones(len(y)))  # every row has length 1, but for rounding
+    words = (*source.prepared, "encoded by name")
+    return Stream(rows, y, source.classes, source.name, words, source.notes, source.columns)
 
 
 def open_unlabelled(
@@ -312,17 +343,8 @@ class Reading:
         """The number of the label's column."""
         if len(names) < 2:
             raise StreamError(self.source.name, "a row needs a label and a feature", 1)
-        usual = {name.lower() for name in names} & set(USUAL_LABELS)
-        listed = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
-        near = difflib.get_close_matches(str(self._label), names, 1)
-        if isinstance(self._label, str) and self._label not in names and near:
-            raise StreamError(
-                self.source.name, f"label={self._label!r} is no column; did you mean {near[0]}? ({listed})"
-            )
-        if self._label is None and not usual:
-            if header:
-                raise StreamError(self.source.name, f"which column is the label? Say label=..., one of: {listed}")
-            self._note("no header: the last column is taken for the label")
+        if self._label is None and not header:
+            self._note(LAST)
             spot = len(names) - 1
         else:
             spot = label_column(self.source.name, names, self._label)

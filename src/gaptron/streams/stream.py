@@ -109,6 +109,14 @@ class Chunks:
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # the features' names as read, where the file was looked through before
     index_base: int | None = None  # as in a stream; None also where only the first rows will show it
+    norm: float | None = None  # the largest ‖x‖, where the file was looked through before
+    once: bool = False  # can be read once, as standard input
+
+    def measured_norm(self) -> float | None:
+        """The largest ‖x‖, if need be by a pass over the file; None of what can be read only once."""
+        if self.norm is not None or self.once:
+            return self.norm
+        return max((part.norm for part in self.parts()), default=0.0)
 
     def __iter__(self) -> Iterator[Chunk]:
         for part in self.parts():

@@ -17,6 +17,7 @@ from gaptron.text_numbers import as_number, shown
 from gaptron.types import Integers, Vector
 
 LARGEST_INDEX = 2**31 - 1
+SHORTEST_PAIR = 4  # bytes of 1:1 and what stands before it
 _EXACT = 2.0**53  # past this, floats skip whole numbers
 
 
@@ -32,18 +33,19 @@ def read(source: Source, rows: int | None, base: int | None) -> Iterator[Block]:
     """The rounds of the source, `rows` lines to a block; None: all in one. `base` None: seen from the first block."""
     for text in texts(source, rows, comment=b"#"):
         text.check_line_ends()
-        X, labels = _parsed(text)
+        X, labels, lowest = _parsed(text)
         if not labels.size:
             continue
-        zero = np.flatnonzero(X.indices == 0)
         if base is None:
-            base = 0 if zero.size else 1
-        if base == 1 and zero.size:
+            base = 0 if lowest == 0 else 1
+        if base == 1 and lowest == 0:
             raise text.blame(
-                row_of(X, int(zero[0])),
+                row_of(X, int(np.argmin(X.indices))),
                 "feature index 0, but features count from 1 so far: say index_base=0 if they count from 0",
             )
-        rows_read = csr(X.data, X.indices - base, X.indptr, max(X.shape[1] - base, 0))
+        if base:
+            X.indices -= base
+        rows_read = csr(X.data, X.indices, X.indptr, max(X.shape[1] - base, 0))
         yield Block(rows_read, *_whole_labels(labels, text), text.blame, text=True, index_base=base)
 
 
@@ -55,18 +57,24 @@ def _whole_labels(labels: Vector, text: Text) -> tuple[list[str], Integers]:
     return [str(name) for name in names], marks
 
 
-def _parsed(text: Text) -> tuple[CSR, Vector]:
-    """The rounds of a text with the indices as they stand, and their labels."""
+def _parsed(text: Text) -> tuple[CSR, Vector, int]:
+    """The rounds of a text with the indices as they stand, their labels, and the smallest index."""
     from gaptron.kernels import text as compiled  # noqa: PLC0415
 
-    data = np.frombuffer(text.data, dtype=np.uint8)
-    most_rows, most_entries = text.data.count(b"\n") + 1, text.data.count(b":")
+    data = text.ended
+    most_rows, most_entries = text.lines, len(data) // SHORTEST_PAIR
     labels, values = np.empty(most_rows), np.empty(most_entries)
     ends, indices = np.zeros(most_rows + 1, dtype=np.int64), np.empty(most_entries, dtype=np.int32)
-    left = np.empty((most_rows + most_entries, 3), dtype=np.int64)  # few of these places are ever touched
-    rows, many, fault = compiled.svmlight(data, labels, ends, indices, values, left, LARGEST_INDEX)
+
+    for room in (len(data) // 64 + 16, len(data)):  # few numbers are left to us, or else nearly all
+        left = np.empty((room, 3), dtype=np.int64)
+        rows, many, lowest, highest, fault = compiled.svmlight(
+            np.frombuffer(data, dtype=np.uint8), labels, ends, indices, values, left, LARGEST_INDEX
+        )
+        if many <= room:
+            break
     for slot, start, stop in left[:many].tolist():
-        number = as_number(text.data[start:stop].decode("latin-1"))
+        number = as_number(data[start:stop].decode("latin-1"))
         if number is None:
             fault = 0
         elif slot < 0:
@@ -76,8 +84,7 @@ def _parsed(text: Text) -> tuple[CSR, Vector]:
     if fault >= 0:
         raise text.blame(*next(_faults(text), (fault, "the line cannot be read")))
     entries = ends[rows]
-    width = int(indices[:entries].max()) + 1 if entries else 0
-    return csr(values[:entries], indices[:entries], ends[: rows + 1], width), labels[:rows]
+    return csr(values[:entries], indices[:entries], ends[: rows + 1], highest + 1), labels[:rows], lowest
 
 
 def _faults(text: Text) -> Iterator[tuple[int, str]]:

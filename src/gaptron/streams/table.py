@@ -3,6 +3,7 @@
 A cell of the column of available labels holds those of its round, separated by |, as in mail|chat.
 """
 
+import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ Column = str | int
 
 USUAL_LABELS = ("y", "label", "class", "target")
 BETWEEN = "|"  # available labels
-_SHOWN = 20  # columns that an error lists
+LAST = "no header: the last column is taken for the label"
+_SHOWN = 30  # columns that an error lists
 
 
 class Columns(NamedTuple):
@@ -62,12 +64,24 @@ def split(cell: Any) -> tuple[Any, ...]:
 
 
 def label_column(source: str, names: Sequence[str], label: Column | None) -> int:
-    """The number of the label column; by default one with a usual name, else the last."""
-    if label is None:
-        lower = [name.strip().lower() for name in names]
-        usual = next((name for name in USUAL_LABELS if name in lower), None)
-        return len(names) - 1 if usual is None else _only(source, lower, usual)
-    return _column(source, names, label, "label")
+    """The number of the label column among names; by default one with a usual name."""
+    if label is not None:
+        return _column(source, names, label, "label")
+    at = usual_label(source, names)
+    if at is None:
+        raise StreamError(source, f"which column is the label? Say label=..., one of: {_listed(names)}")
+    return at
+
+
+def usual_label(source: str, names: Sequence[str]) -> int | None:
+    """The number of the column that is called as labels are."""
+    lower = [name.strip().lower() for name in names]
+    usual = next((name for name in USUAL_LABELS if name in lower), None)
+    return None if usual is None else _only(source, lower, usual)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
 def _column(source: str, names: Sequence[str], column: Column, role: str) -> int:
@@ -76,8 +90,9 @@ def _column(source: str, names: Sequence[str], column: Column, role: str) -> int
     try:
         return range(len(names))[int(column)]
     except (ValueError, IndexError):
-        listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        raise StreamError(source, f"{role}={column!r} is none of the columns {listed}") from None
+        near = difflib.get_close_matches(str(column), names, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise StreamError(source, f"{role}={column!r} is none of the columns {_listed(names)}{hint}") from None
 
 
 def _only(source: str, names: Sequence[str], name: str, role: str = "label") -> int:

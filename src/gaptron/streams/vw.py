@@ -15,11 +15,14 @@ from gaptron.errors import StreamError
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
 from gaptron.streams.rows import csr, tidy_rows
-from gaptron.streams.source import Source, texts
+from gaptron.streams.source import Source, Text, texts
 from gaptron.text_numbers import as_number, shown
 
 WIDTH = 2**18
 """Columns, unless the user says otherwise."""
+
+LONG_ROW = 512  # entries past which SciPy puts a row in order
+WIDEST = 2**31  # columns that the compiled reader can number
 
 
 class _MalformedError(ValueError):
@@ -30,21 +33,73 @@ def read(source: Source, rows: int | None, n_features: int) -> Iterator[Block]:
     """The rounds of the source, `rows` lines to a block; None: all in one."""
     for text in texts(source, rows):
         text.check_line_ends()
-        labels: list[str] = []
-        indices, values, ends = array("q"), array("d"), array("q", [0])
-        for number, line in text.rounds():
-            try:
-                labels.append(_label(line))
-                for key, value in _features(line):
-                    indices.append(column(key, n_features))
-                    values.append(value)
-            except _MalformedError as problem:
-                raise StreamError(text.source, str(problem), number) from None
-            ends.append(len(indices))
-        if labels:
-            names, marks = distinct(labels)
-            rows_read = csr(np.array(values), np.array(indices), np.array(ends), n_features)
-            yield Block(tidy_rows(rows_read), names, marks, text.blame, text=True)
+        block = (_quick(text, n_features) if n_features <= WIDEST else None) or _careful(text, n_features)
+        if len(block.marks):
+            yield block
+
+
+def _quick(text: Text, n_features: int) -> Block | None:
+    """The rounds of a text by the compiled reader; None if it finds a line that it cannot read."""
+    from gaptron.kernels import text as compiled  # noqa: PLC0415
+
+    data, most_rows = text.ended, text.lines
+    most_entries = len(data) // 2  # a name of one byte and what stands before it
+    marks, ends = np.empty(most_rows, dtype=np.int64), np.zeros(most_rows + 1, dtype=np.int64)
+    spans = np.empty((most_rows, 2), dtype=np.int64)
+    indices, values = np.empty(most_entries, dtype=np.int32), np.empty(most_entries)
+    (keys, ranked), spare = np.empty((2, LONG_ROW), dtype=np.int64), np.empty(LONG_ROW)
+    for room in (len(data) // 64 + 16, len(data)):  # few numbers are left to us, or else nearly all
+        left = np.empty((room, 3), dtype=np.int64)
+        rows, known, many, untidy, fault = compiled.vw(
+            np.frombuffer(data, dtype=np.uint8),
+            np.uint64(n_features),
+            marks,
+            np.full(1 << (2 * most_rows).bit_length(), -1, dtype=np.int32),
+            spans,
+            ends,
+            indices,
+            values,
+            keys,
+            ranked,
+            spare,
+            left,
+        )
+        if many <= room:
+            break
+    if fault >= 0:
+        return None
+    names = {data[start:stop].decode(): mark for mark, (start, stop) in enumerate(spans[:known].tolist())}
+    for slot, start, stop in left[:many].tolist():
+        try:
+            if slot < 0:
+                marks[-1 - slot] = names.setdefault(_label(data[start:stop]), len(names))
+            else:
+                values[slot] = float(values[slot]) * _number(data[start:stop])  # may be infinite, without a warning
+        except _MalformedError:
+            return None
+    entries = ends[rows]
+    X = csr(values[:entries], indices[:entries], ends[: rows + 1], n_features)
+    return Block(tidy_rows(X) if untidy else X, list(names), marks[:rows], text.blame, text=True)
+
+
+def _careful(text: Text, n_features: int) -> Block:
+    """The rounds of a text, or the error that names its first bad line: slow, and right about every line."""
+    labels: list[str] = []
+    indices, values, ends = array("q"), array("d"), array("q", [0])
+    for number, line in text.rounds():
+        try:
+            head, bar, _ = line.partition(b"|")
+            if not bar:
+                raise _MalformedError("no | before the features")
+            labels.append(_label(head))
+            for key, value in _features(line):
+                indices.append(column(key, n_features))
+                values.append(value)
+        except _MalformedError as problem:
+            raise StreamError(text.source, str(problem), number) from None
+        ends.append(len(indices))
+    rows_read = csr(np.array(values), np.array(indices, dtype=np.int64), np.array(ends), n_features)
+    return Block(tidy_rows(rows_read), *distinct(labels), text.blame, text=True)
 
 
 @lru_cache(maxsize=2**18)
@@ -53,10 +108,8 @@ def column(key: bytes, n_features: int) -> int:
     return zlib.crc32(key) % n_features
 
 
-def _label(line: bytes) -> str:
-    head, bar, _ = line.partition(b"|")
-    if not bar:
-        raise _MalformedError("no | before the features")
+def _label(head: bytes) -> str:
+    """The label of a line, of which this is what stands before the first bar."""
     try:
         words = head.decode().split()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Mistakes against rounds."""
+"""Mistakes, and the error rate, against rounds."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,21 +16,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = 1_000  # curves begin at this fraction of the rounds: before it there is little but chance
+LATE = 30  # and rates here: before it they are so high that the rest would be flat
 
 
-def curves(field: Field, colours: Palette) -> "Figure":
-    """Mistakes against rounds on log-log axes, a panel a stream; slopes at the lines' ends, seeds as bands."""
+def curves(field: Field, colours: Palette, rate: bool = False) -> "Figure":
+    """Mistakes against rounds on log-log axes, a panel a stream; slopes at the lines' ends, seeds as bands.
+
+    `rate`: mistakes a round so far, on a plain axis, which tells lines apart that lie on each other as sums.
+    """
     chosen = leading(field, colours)
     others = [variant for variant in field.at_their_best if variant not in chosen]
     figure, panels = frame(len(field.arenas), len(chosen) + bool(others))
     for panel, arena in zip(panels, field.arenas):
         for variant in others:
-            rounds, means, _, _ = _band(field, variant, arena)
+            rounds, means, _, _ = _band(field, variant, arena, rate)
             if len(rounds):
                 panel.plot(rounds, means, color=GREY.light, linewidth=0.9)
         ends, drawn = [], bool(panel.lines)
         for variant in reversed(chosen):  # the best on top
-            rounds, means, low, high = _band(field, variant, arena)
+            rounds, means, low, high = _band(field, variant, arena, rate)
             if not len(rounds):  # not played, or without a mistake
                 continue
             drawn = True
@@ -38,35 +42,37 @@ def curves(field: Field, colours: Palette) -> "Figure":
             panel.fill_between(rounds, low, high, color=style["color"], alpha=0.18, linewidth=0)
             panel.plot(rounds, means, linewidth=1.8, markersize=4.5, markevery=[len(rounds) - 1], **style)
             growth = field.slope(variant, arena)
-            if growth is not None:
+            if growth is not None and not rate:
                 ends.append((float(means[-1]), slope(growth._replace(error=None)), style["color"]))
         panel.set_title(short(field.places[arena]), loc="left")
         if not drawn:
             panel.text(0.5, 0.5, "no mistakes", transform=panel.transAxes, color=QUIET.light, ha="center")
             panel.set(xticks=[], yticks=[])
             continue
-        panel.set(xscale="log", yscale="log")
+        panel.set(xscale="log", yscale="linear" if rate else "log")
         panel.grid(True)
         log_axis(panel.xaxis)
-        log_axis(panel.yaxis)
+        if not rate:
+            log_axis(panel.yaxis)
         _label_ends(panel, ends)
     handles = [key(field.names[e], linewidth=1.8, markersize=4.5, **look(field, e, colours)) for e in chosen]
     if others:
         handles.append(key(_others(field, others), linewidth=0.9, color=GREY.light))
     legend(figure, handles)
     word = "expected mistakes" if field.feedback == "full" else "mistakes"
-    label(figure, "rounds", word)
+    label(figure, "rounds", f"{word} a round so far, %" if rate else word)
     return figure
 
 
-def _band(field: Field, variant: Variant, arena: Arena) -> tuple[Any, Any, Any, Any]:
+def _band(field: Field, variant: Variant, arena: Arena, rate: bool) -> tuple[Any, Any, Any, Any]:
     """Rounds, mean mistakes, and the fewest and most of any seed; zero is nowhere on a log axis."""
     runs = [curve for curve in map(counts, field.runs.get((variant, arena), {}).values()) if curve]
     if not runs:
         return [], [], [], []
     rounds = np.asarray(runs[0][0], dtype=float)
     table = np.array([np.interp(rounds, *curve) for curve in runs])
-    seen = (table.mean(axis=0) > 0) & (rounds >= rounds[-1] / SHOWN)
+    seen = (table.mean(axis=0) > 0) & (rounds >= rounds[-1] / (LATE if rate else SHOWN))
+    table = 100.0 * table / rounds if rate else table
     return rounds[seen], table.mean(axis=0)[seen], table.min(axis=0)[seen], table.max(axis=0)[seen]
 
 

@@ -90,7 +90,7 @@ def _failures(summary: list[Field]) -> Table | None:
             setting = settings_text(tuple(sorted(r.settings.items()))) or "published"
             why = f"{problem.get('type', 'error')}: {problem.get('message', 'no reason was kept')}"
             words = (r.stream, feedback(r.feedback), r.algorithm, r.loss, setting)
-            rows.append([*map(Cell, words), Cell(str(r.seed), r.seed), Cell(why)])
+            rows.append([*map(Cell, words), Cell(str(r.seed), r.seed), Cell(why, None, "sentence")])
     if not rows:
         return None
     head = ["stream", "feedback", "algorithm", "loss", "setting", "seed", "why"]

@@ -52,7 +52,8 @@ def sections(summary: list[Field], folder: Path) -> list[Section]:
             "Both axes are logarithmic, so a power law is a straight line and its slope the exponent: 1 is a constant "
             "error rate, ½ is √T, 0 is no mistakes any more. Slopes are fitted seed by seed over the last nine tenths "
             "of the rounds. The line is the mean of the seeds, the band goes from the best seed to the worst. "
-            "Algorithms with a grid are shown tuned.",
+            "Algorithms with a grid are shown tuned. Below, the same as mistakes a round, which tells apart what "
+            "lies on one line as sums.",
             maker.curves,
         ),
         (
@@ -197,7 +198,13 @@ class _Maker(NamedTuple):
             return None
         drawing = curves.curves(field, self.colours)
         alt = f"Mistakes against rounds, {feedback(field.feedback).lower()}, a panel for each stream, log-log axes"
-        return Part(feedback(field.feedback), [], [self.picture(f"curves-{_slug(field)}", drawing, alt)], [])
+        rates = curves.curves(field, self.colours, rate=True)
+        beside = f"Mistakes a round so far, {feedback(field.feedback).lower()}, a panel for each stream"
+        pictures = [
+            self.picture(f"curves-{_slug(field)}", drawing, alt),
+            self.picture(f"rates-{_slug(field)}", rates, beside),
+        ]
+        return Part(feedback(field.feedback), [], pictures, [])
 
     def bounds(self, field: Field) -> Part | None:
         rows = []

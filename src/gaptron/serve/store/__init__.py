@@ -1,7 +1,7 @@
 """Where the log lies: what a store must be able to do, and which one a name stands for."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from gaptron.errors import SettingError
 from gaptron.serve.entries import Row
@@ -17,6 +17,13 @@ class Snapshot(NamedTuple):
     model: str
     seq: int
     body: bytes
+
+
+class Forgetting(NamedTuple):
+    """Decisions lose what they were made for; a replay begins with `start` from now on."""
+
+    start: Snapshot
+    bodies: list[tuple[int, str]]  # seq of each decision, and what is left of it
 
 
 class Key(NamedTuple):
@@ -50,10 +57,12 @@ class Store(Protocol):
         """Still here. Raises if another leads now."""
         ...
 
-    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
-        """Add rows and snapshots, all or none; they are safe when this returns. Raises if another leads now.
+    def append(
+        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
+    ) -> None:
+        """Add rows and snapshots and forget, all or none; safe when this returns. Raises if another leads now.
 
-        Of each model the two newest snapshots are kept.
+        Of each model the two newest snapshots are kept. A row with a `draft` is there already, and gets its place.
         """
         ...
 
@@ -79,8 +88,12 @@ class Store(Protocol):
         """model and seq of each snapshot, in the order of seq."""
         ...
 
-    def snapshot(self, model: str, seq: int) -> bytes:
-        """One of them."""
+    def snapshot(self, model: str, seq: int) -> bytes | None:
+        """One of them; None: it is not there any more."""
+        ...
+
+    def starts(self) -> list[Snapshot]:
+        """The models as they were when something was last forgotten."""
         ...
 
     def add_key(self, key: Key) -> None:
@@ -98,6 +111,49 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of everything."""
         ...
+
+
+@runtime_checkable
+class SharedStore(Store, Protocol):
+    """A store that processes which do not lead may write decisions to."""
+
+    def admit(self, deciders: bool) -> None:
+        """For who leads: may deciders write from now on? When this returns, no more come if they may not."""
+        ...
+
+    def publish(self, models: Iterable[Snapshot]) -> None:
+        """For who leads: models as deciders shall use them from now on."""
+        ...
+
+    def published(self) -> list[tuple[str, int]]:
+        """model and seq of what is published."""
+        ...
+
+    def publication(self, model: str) -> Snapshot:
+        """The one of this model."""
+        ...
+
+    def draft(self, rows: list[Row]) -> set[tuple[str, str]]:
+        """For deciders: write decisions that have no place in the log yet, and say whose events were new.
+
+        Those of the others stay as they are: `find` has them. Raises AwayError if deciders may not write now.
+        """
+        ...
+
+    def takes_drafts(self) -> bool:
+        """Has a leader said that deciders may write?"""
+        ...
+
+    def drafts(self, most: int) -> list[Row]:
+        """Decisions without a place; `seq` is the number below 0 that `append` takes as a row's `draft`."""
+        ...
+
+
+def shared(store: Store) -> SharedStore:
+    """The same store, if deciders may use it."""
+    if not isinstance(store, SharedStore):
+        raise SettingError("deciders need a store that machines share: --store postgresql://...")
+    return store
 
 
 def open_store(place: str) -> Store:

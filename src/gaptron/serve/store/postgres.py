@@ -8,6 +8,8 @@ shares sessions between transactions would share the lock.
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import starmap
 from typing import Any
 
 import psycopg
@@ -15,11 +17,13 @@ from psycopg.rows import tuple_row
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.serve.entries import Row
-from gaptron.serve.store import AwayError, Found, Key, Snapshot
+from gaptron.serve.store import AwayError, Forgetting, Found, Key, Snapshot
 from gaptron.serve.store.migrations import steps
 
 OLD = "10 seconds"  # a leader that has not been heard of for so long may be ended
 COLUMNS = "seq, model, kind, event, at, body"
+ARRAYS = "%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[]"
+OR_REPLACE = "on conflict (model) do update set seq = excluded.seq, body = excluded.body"
 LOCK = "hashtext('gaptron'), hashtext(current_schema())"
 OLD_SNAPSHOTS = (
     "delete from snapshots where model = %s and seq < "
@@ -40,6 +44,7 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self._url = url
         self._writer: Connection | None = None
+        self._drafter: Connection | None = None
         self._epoch = 0
         self._readers = threading.local()
         self._all_readers: list[Connection] = []
@@ -82,29 +87,104 @@ class PostgresStore:
         """Say that we are here."""
         self.append([])
 
-    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
+    def append(
+        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
+    ) -> None:
         """One transaction, which begins with our epoch."""
+        new, taken = [row[:6] for row in rows if not row.draft], [row for row in rows if row.draft]
+        with self._leading() as writer:
+            if new:
+                sql = f"insert into log ({COLUMNS}) select * from unnest({ARRAYS})"
+                writer.execute(sql, [list(column) for column in zip(*new)])
+            if taken:
+                sql = (
+                    "update log set seq = one.seq, at = one.at from unnest(%s::bigint[], %s::bigint[], %s::bigint[]) "
+                    "one (draft, seq, at) where log.seq = one.draft"
+                )
+                places = [[row.draft for row in taken], [row.seq for row in taken], [row.at for row in taken]]
+                if writer.execute(sql, places).rowcount != len(taken):
+                    raise LostLeadError("decisions of deciders are not where they were")
+            for snapshot in snapshots:
+                writer.execute("delete from snapshots where model = %s and seq = %s", snapshot[:2])
+                writer.execute("insert into snapshots values (%s, %s, %s)", snapshot)
+                writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
+            for forgetting in forgettings:
+                writer.execute(f"insert into starts values (%s, %s, %s) {OR_REPLACE}", forgetting.start)
+                sql = "update log set body = one.body from unnest(%s::bigint[], %s::text[]) one (seq, body) "
+                columns = [list(column) for column in zip(*forgetting.bodies)]
+                writer.execute(sql + "where log.seq = one.seq", columns)
+
+    @contextmanager
+    def _leading(self) -> Iterator[Connection]:
+        """A transaction in which nobody else leads."""
         writer = self._writing()
         with writer.transaction():
             ours = writer.execute("update leader set beat = now() where epoch = %s", (self._epoch,)).rowcount
             if ours != 1:
                 raise LostLeadError("another process leads now")
-            if rows:
-                writer.execute(
-                    f"insert into log ({COLUMNS}) select * from "
-                    "unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[])",
-                    [list(column) for column in zip(*rows)],
-                )
-            for snapshot in snapshots:
-                writer.execute("delete from snapshots where model = %s and seq = %s", snapshot[:2])
-                writer.execute("insert into snapshots values (%s, %s, %s)", snapshot)
-                writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
-        writer.commit()
+            yield writer
 
     def _writing(self) -> Connection:
         if self._writer is None:
             raise SettingError("this store is not open for writing: another process leads")
         return self._writer
+
+    # --- deciders ---------------------------------------------------------------------------------------------------
+
+    def admit(self, deciders: bool) -> None:
+        """Under a lock that waits for every decider's commit, and lets none begin that has not seen the word."""
+        with self._leading() as writer:
+            writer.execute("select from leader for update")
+            writer.execute("update leader set deciders = %s", (deciders,))
+
+    def publish(self, models: Iterable[Snapshot]) -> None:
+        """A row a model."""
+        with self._leading() as writer:
+            for one in models:
+                writer.execute(f"insert into published values (%s, %s, %s) {OR_REPLACE}", one)
+
+    def published(self) -> list[tuple[str, int]]:
+        """Without the bodies."""
+        return self._rows("select model, seq from published")
+
+    def publication(self, model: str) -> Snapshot:
+        """Its row."""
+        (name, seq, body) = self._rows("select model, seq, body from published where model = %s", (model,))[0]
+        return Snapshot(name, seq, bytes(body))
+
+    def draft(self, rows: list[Row]) -> set[tuple[str, str]]:
+        """One transaction, which begins with a look at whether deciders may write, and holds that word."""
+        sql = (
+            f"insert into log ({COLUMNS}) select -nextval('drafts'), model, kind, event, at, body from "
+            f"unnest({ARRAYS}) one ({COLUMNS}) on conflict (model, event, kind) do nothing returning model, event"
+        )
+        try:
+            if self._drafter is None or self._drafter.closed:
+                self._drafter = self._connect()
+            with self._drafter.transaction():
+                # Held until the commit. It conflicts with the lock of `admit`, not with the heartbeat of who leads.
+                if self._drafter.execute("select from leader where deciders for key share").fetchone() is None:
+                    raise AwayError("who leads takes no decisions of deciders: start it with --with-deciders")
+                found = self._drafter.execute(sql, [list(column) for column in zip(*(row[:6] for row in rows))])
+                return set(found.fetchall())
+        except psycopg.OperationalError as error:
+            if self._drafter is not None:
+                self._drafter.close()
+            raise AwayError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
+
+    def takes_drafts(self) -> bool:
+        """By the leader's row."""
+        try:
+            return bool(self._rows("select 1 from leader where deciders"))
+        except AwayError:
+            raise
+        except SettingError:  # no tables yet
+            return False
+
+    def drafts(self, most: int) -> list[Row]:
+        """From the beginning of the index of places; the oldest of them first."""
+        sql = f"select {COLUMNS} from log where seq < 0 order by seq desc limit %s"
+        return [Row(*row) for row in self._rows(sql, (most,))]
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -120,23 +200,29 @@ class PostgresStore:
     def read(
         self, after: int = 0, model: str | None = None, upto: int | None = None
     ) -> Iterator[tuple[Row, Row | None]]:
-        """Through a cursor of the server, a part at a time."""
+        """Through a cursor of the server, a part at a time.
+
+        Each decision is looked up by itself, and rows come in the order of an index: left to choose, the planner joins
+        a young table, of which it has no statistics, in quadratic time, or sorts all of it on disk.
+        """
+        of_model = "" if model is None else "and a.model = %(model)s "  # said so that the index of models is used
         sql = (
-            f"select {_of('a')}, {_of('d')} from log a left join log d on a.kind = 'outcome' "
-            "and d.model = a.model and d.event = a.event and d.kind = 'decision' "
-            "where a.seq > %s and (%s::text is null or a.model = %s) and (%s::bigint is null or a.seq <= %s) "
+            f"select {_of('a')}, {_of('d')} from log a left join lateral (select * from log one where "
+            "a.kind = 'outcome' and one.model = a.model and one.event = a.event and one.kind = 'decision' limit 1) d "
+            f"on true where a.seq > %(after)s {of_model}and (%(upto)s::bigint is null or a.seq <= %(upto)s) "
             "order by a.seq"
         )
         with self._connect() as reader, reader.cursor(name="log") as cursor:
+            reader.execute("set local enable_sort = off")
             cursor.itersize = 2000
-            for row in cursor.execute(sql, (after, model, model, upto, upto)):
+            for row in cursor.execute(sql, {"after": after, "model": model, "upto": upto}):
                 yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
 
     def find(self, model: str, events: list[str]) -> dict[str, Found]:
         """By the index of events."""
         found: dict[str, dict[str, Row]] = {}
         sql = f"select {COLUMNS} from log where model = %s and event = any(%s)"
-        for row in map(Row._make, self._rows(sql, (model, events))):
+        for row in starmap(Row, self._rows(sql, (model, events))):
             assert row.event is not None
             found.setdefault(row.event, {})[row.kind] = row
         return {event: Found(rows["decision"], rows.get("outcome")) for event, rows in found.items()}
@@ -145,9 +231,15 @@ class PostgresStore:
         """By seq."""
         return self._rows("select model, seq from snapshots order by seq")
 
-    def snapshot(self, model: str, seq: int) -> bytes:
+    def snapshot(self, model: str, seq: int) -> bytes | None:
         """Its bytes."""
-        return bytes(self._rows("select body from snapshots where model = %s and seq = %s", (model, seq))[0][0])
+        found = self._rows("select body from snapshots where model = %s and seq = %s", (model, seq))
+        return bytes(found[0][0]) if found else None
+
+    def starts(self) -> list[Snapshot]:
+        """All of them."""
+        rows = self._rows("select model, seq, body from starts order by seq")
+        return [Snapshot(name, seq, bytes(body)) for name, seq, body in rows]
 
     def _rows(self, sql: Any, values: tuple[Any, ...] = ()) -> list[Any]:
         """On this thread's own connection."""
@@ -157,8 +249,8 @@ class PostgresStore:
             self._all_readers.append(reader)
         try:
             return reader.execute(sql, values).fetchall()
-        except psycopg.errors.UndefinedTable:
-            raise SettingError("the database holds no store") from None
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+            raise SettingError("the database holds no store of this version") from None
         except psycopg.OperationalError as error:
             reader.close()
             raise AwayError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
@@ -184,7 +276,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """End every session, and with ours the lock."""
-        for connection in (*self._all_readers, self._writer):
+        for connection in (*self._all_readers, self._drafter, self._writer):
             if connection is not None:
                 connection.close()
         self._writer, self._all_readers = None, []

@@ -9,11 +9,12 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import starmap
 from pathlib import Path
 
 from gaptron.errors import SettingError
 from gaptron.serve.entries import Row
-from gaptron.serve.store import Found, Key, Snapshot
+from gaptron.serve.store import Forgetting, Found, Key, Snapshot
 from gaptron.serve.store.migrations import steps
 
 try:
@@ -61,6 +62,7 @@ class SqliteStore:
         try:
             writer.execute("pragma journal_mode = wal")
             writer.execute("pragma synchronous = full")
+            writer.execute("pragma secure_delete = on")  # what is forgotten is not left lying in the file
             (done,) = writer.execute("pragma user_version").fetchone()
             for number, sql in steps("sqlite"):
                 if number > done:
@@ -78,7 +80,9 @@ class SqliteStore:
     def beat(self) -> None:
         """Nobody else can lead while we hold the lock."""
 
-    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = ()) -> None:
+    def append(
+        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
+    ) -> None:
         """One transaction; few statements, for each gives up the interpreter's lock and must get it back."""
         writer = self._writing()
         writer.execute("begin immediate")
@@ -86,11 +90,15 @@ class SqliteStore:
             for start in range(0, len(rows), MOST_ROWS):
                 part = rows[start : start + MOST_ROWS]
                 places = ",".join(["(?,?,?,?,?,?)"] * len(part))
-                flat = [value for row in part for value in row]
+                flat = [value for row in part for value in row[:6]]
                 writer.execute(f"insert into log ({COLUMNS}) values {places}", flat)
             for snapshot in snapshots:
                 writer.execute("insert or replace into snapshots values (?, ?, ?)", snapshot)
                 writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
+            for forgetting in forgettings:
+                writer.execute("insert or replace into starts values (?, ?, ?)", forgetting.start)
+                changed = [(body, seq) for seq, body in forgetting.bodies]
+                writer.executemany("update log set body = ? where seq = ?", changed)
             writer.execute("commit")
         except BaseException:
             if writer.in_transaction:
@@ -112,11 +120,12 @@ class SqliteStore:
         """On a connection of its own, so that it sees one moment."""
         reader = self._connect()
         try:
+            of_model = "" if model is None else "and a.model = :model "  # said so that the index of models is used
             rows = reader.execute(
                 f"select {_of('a')}, {_of('d')} from log a left join log d on a.kind = 'outcome' "
                 "and d.model = a.model and d.event = a.event and d.kind = 'decision' "
-                "where a.seq > ? and (? is null or a.model = ?) and (? is null or a.seq <= ?) order by a.seq",
-                (after, model, model, upto, upto),
+                f"where a.seq > :after {of_model} and (:upto is null or a.seq <= :upto) order by a.seq",
+                {"after": after, "model": model, "upto": upto},
             )
             for row in rows:
                 yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
@@ -130,7 +139,7 @@ class SqliteStore:
             part = events[start : start + MOST_ROWS]
             places = ",".join("?" * len(part))
             sql = f"select {COLUMNS} from log where model = ? and event in ({places})"
-            for row in map(Row._make, self._reading().execute(sql, (model, *part))):
+            for row in starmap(Row, self._reading().execute(sql, (model, *part))):
                 assert row.event is not None
                 found.setdefault(row.event, {})[row.kind] = row
         return {event: Found(rows["decision"], rows.get("outcome")) for event, rows in found.items()}
@@ -139,11 +148,15 @@ class SqliteStore:
         """By seq."""
         return self._reading().execute("select model, seq from snapshots order by seq").fetchall()
 
-    def snapshot(self, model: str, seq: int) -> bytes:
+    def snapshot(self, model: str, seq: int) -> bytes | None:
         """Its bytes."""
         sql = "select body from snapshots where model = ? and seq = ?"
-        (body,) = self._reading().execute(sql, (model, seq)).fetchone()
-        return bytes(body)
+        found = self._reading().execute(sql, (model, seq)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def starts(self) -> list[Snapshot]:
+        """All of them."""
+        return list(starmap(Snapshot, self._reading().execute("select model, seq, body from starts order by seq")))
 
     def add_key(self, key: Key) -> None:
         """One row."""

@@ -1,0 +1,34 @@
+"""How much of a stream is read at a time: all of what is small, else some rounds as they are played."""
+
+import os
+
+from gaptron.errors import SettingError
+
+SMALL = 1 << 25  # bytes of text up to which a file is read at once, and its bound computed
+ROUNDS = 1 << 16  # read at a time, at most, of a larger one
+
+
+def why_whole(bound: bool | None, shuffle: int | None, standardize: bool) -> str:
+    """The option that needs the whole stream in memory, "" if none does."""
+    asked = {"--bound": bool(bound), "--shuffle": shuffle is not None, "--standardize": standardize}
+    return next((option for option, given in asked.items() if given), "")
+
+
+def at_a_time(given: int | None, whole: str, stream: str, format_: str | None, known: bool, wide: bool) -> int | None:
+    """How many rounds to read at a time: None, all, where something asks for all, or where that takes little memory.
+
+    `known`, `wide`: are the classes and the norm, and is the number of features, known before?
+    """
+    from gaptron.streams.directory import find  # noqa: PLC0415
+    from gaptron.streams.files import in_pieces, weight  # noqa: PLC0415
+    from gaptron.streams.named import NAMED  # noqa: PLC0415
+    from gaptron.streams.openml import PREFIX  # noqa: PLC0415
+
+    if given is not None and whole:
+        raise SettingError(f"{whole} needs the whole stream in memory: leave out --chunk")
+    if given is not None or whole:
+        return given
+    if stream.partition(":")[0] in NAMED or stream.startswith(PREFIX) or find(stream) is not None:
+        return None
+    small = stream != "-" and os.path.isfile(stream) and weight(stream, format_) <= SMALL
+    return None if small or not in_pieces(stream, format_, known, wide) else ROUNDS
