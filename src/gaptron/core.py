@@ -267,7 +267,7 @@ class Core:
         longer than the round. The row is given as `play` gives it, not for writing: so that what `play` has compiled
         is not compiled again.
         """
-        x = SparseRow(*map(sealed, x)) if isinstance(x, SparseRow) else sealed(x)
+        x = SparseRow(sealed(x.indices), sealed(x.values)) if isinstance(x, SparseRow) else sealed(x)
         loop, answered = compiled_loop(), np.zeros(1, dtype=np.bool_)
         tuples, room = (self.settings, self.state), (self.round, self.scratch)
         self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5, self.count, True)

@@ -35,7 +35,7 @@ def power_of_two(n: float) -> float:
     return power
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic  # type: ignore[untyped-decorator]
 def _shifted(context: Any, n: Any) -> Any:
     def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         bits = builder.bitcast(arguments[0], ir.IntType(64))
@@ -44,7 +44,7 @@ def _shifted(context: Any, n: Any) -> Any:
     return types.float64(types.float64), write
 
 
-@overload(power_of_two, jit_options={**FLAGS, "forceinline": True}, strict=False)  # type: ignore[misc]
+@overload(power_of_two, jit_options={**FLAGS, "forceinline": True}, strict=False)  # type: ignore[untyped-decorator]
 def _power_of_two(n: Any) -> Any:
     return lambda n: _shifted(n + BIASED)
 
