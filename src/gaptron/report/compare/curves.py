@@ -54,7 +54,7 @@ def curves(field: Field, colours: Palette, rate: bool = False) -> "Figure":
         log_axis(panel.xaxis)
         if not rate:
             log_axis(panel.yaxis)
-        _label_ends(panel, ends)
+            _label_ends(panel, ends)
     handles = [key(field.names[e], linewidth=1.8, markersize=4.5, **look(field, e, colours)) for e in chosen]
     if others:
         handles.append(key(_others(field, others), linewidth=0.9, color=GREY.light))
