@@ -717,3 +717,13 @@ def test_bad_advice_labels_and_settings_are_named():
         gaptron.Learner(n_classes=3, scale="2")
     with pytest.raises(InputError, match="x has norm 1e\\+200; a row must be zero"):
         learner.decide([1e200])
+
+
+def test_a_look_knows_nothing_of_the_looks_before_it():
+    """Whoever looks uses room that others have used: neither their labels nor their advice may be left in it."""
+    X, y, K = random_stream(60)
+    learner = gaptron.Learner(n_classes=K, feedback="bandit", seed=0)
+    learner.play(X, y)
+    plain = learner.distribution(X[:3])
+    learner.distribution(X[:3], among=[[0, 1]] * 3, advice=[1, 1, 1])
+    np.testing.assert_array_equal(learner.distribution(X[:3]), plain)

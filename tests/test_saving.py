@@ -151,6 +151,7 @@ def test_nothing_a_learner_holds_is_left_out():
         "_reward",
         "_chance",
         "mark",
+        "_rooms",
     }
     compiled = {"_decide_once", "_commit_once", "_learn_once"}
     in_file = {"rng": "generator", "seen": "observed"}

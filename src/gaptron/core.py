@@ -67,6 +67,7 @@ class Core:
         self.sparse = False
         self.round: Any = None  # room for one round, and the algorithm's scratch for it
         self.scratch: Any = None
+        self._rooms: list[tuple[Round, Any]] = []  # the same for those who look, as many as looked at once
         self.observes = observe and problem.feedback is Feedback.BANDIT
         self.seen: Any = Nothing()  # what the answers prove, kept beside the learner; Nothing: not kept
         self.seen_room: Vector = np.zeros(0)
@@ -176,7 +177,7 @@ class Core:
         self._reward, self._chance = answer["reward"], answer["chance"]
         self.scratch = self.file.scratch(settings, problem, sparse)
         self.remembered = self.file.remembers(settings) if isinstance(self.file, HasMemory) else ()
-        self.fresh = 0
+        self.fresh, self._rooms = 0, []
 
     def _new_round(self, K: int) -> Round:
         return new_round(K, len(self.file.NOTES), advice=self.file.CARD.advice)
@@ -321,7 +322,12 @@ class Core:
         state, problem = self.state, self.problem._replace(n_features=width)
         if state is None:
             state = self._new_state(self.settings, problem, False)
-        loop, rd, work = compiled_loop(), self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
+        loop, rooms = compiled_loop(), self._rooms if self.state is not None else []
+        try:
+            rd, work = rooms.pop()  # making one takes longer than looking at a row
+            rd.among[:], rd.advice[:] = True, 0.0
+        except IndexError:
+            rd, work = self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
         step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
         if isinstance(rows, RowsToCome):
             step = min(step, rows.most)
@@ -329,6 +335,7 @@ class Core:
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)
             loop.look(self.settings, state, X, opinions[part], among[part], rd, work, Z[part], P[part])
+        rooms.append((rd, work))
         return Z, with_control(P, self.control, among if among.shape[1] else np.ones(K, bool)) if self.control else P
 
     def check_own_trace(self, trace: Trace, truth: Integers) -> None:
