@@ -767,5 +767,5 @@ def test_no_graph():
 def test_the_settings_of_the_theory():
     for K in (2, 3, 50):
         assert advised.recommend(problem("full", K)) == (2.0, math.inf)
-        assert advised.recommend(problem("bandit", K)) == (20.0, 2.0, 0.5, math.inf, 2 * LN2**2 / K)
+        assert advised.recommend(problem("bandit", K)) == (20.0, 2.0, 0.5, math.inf, 0, 2 * LN2**2 / K)
     assert (full.FIRST, full.LEAST) == (pytest.approx(LN2**2), pytest.approx(LN2**2 / 50))
