@@ -234,7 +234,9 @@ def test_what_a_bandit_learns_is_unbiased_and_as_large_as_the_gap_thinks(data):
         r = rewards[A]
         wanted = np.zeros(K)
         wanted[A] = (r + (1 - r.sum()) / n) @ c
-        size = 1 + np.max(1 / q)
+        assert x[0] or not a[q == 0].any()  # a label that teaches nothing need not be drawn
+        assert not x[0] or (q > 0).all()
+        size = 1 + np.max(1 / q[q > 0])
         if x[0]:
             if n == K:  # what all labels share is left out
                 mean, wanted = mean - mean.mean(), wanted - wanted.mean()
