@@ -20,7 +20,7 @@ def learner(algorithm, precision, **given):
     return gaptron.Learner(algorithm, n_classes=3, **{**common, "precision": precision, **given})
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("algorithm", ABLE)
 def test_the_same_answers_from_half_the_memory(algorithm, layout):
     s = noisy_stream(400, 5, 3)

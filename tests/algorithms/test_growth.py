@@ -15,6 +15,10 @@ from tests.algorithms.laws import Case, cases
 from tests.conftest import KINDS, portrait
 
 BOTH = {name: KINDS[name] for name in ("dense64", "csr")}
+EITHER = [
+    pytest.param(KINDS["dense64"], id="dense64"),
+    pytest.param(KINDS["csr"], id="csr", marks=pytest.mark.slow),  # compiles every algorithm once more
+]
 # One case an algorithm, and those with matrices over all weights, whose indices are the harder ones to move.
 CASES = {(case.algorithm, case.variant): case for case in reversed(cases()) if case.variant in ("", "full")}
 OWN_WAYS = [case for case in cases() if case.file.CARD.growth != Growth() and not case.variant]
@@ -34,7 +38,7 @@ def narrow(stream, d=4):
     return X
 
 
-@pytest.mark.parametrize("rows", BOTH.values(), ids=list(BOTH))
+@pytest.mark.parametrize("rows", EITHER)
 @pytest.mark.parametrize("case", GROWING, ids=str)
 def test_features_added_later_change_nothing(case, rows):
     one, two = case.stream(80), case.stream(80, seed=1)
@@ -50,7 +54,7 @@ def test_features_added_later_change_nothing(case, rows):
     np.testing.assert_allclose(late.scores(two.X), early.scores(two.X), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("rows", BOTH.values(), ids=list(BOTH))
+@pytest.mark.parametrize("rows", EITHER)
 @pytest.mark.parametrize("case", [case for case in GROWING if case.most > 2], ids=str)
 def test_a_label_added_later_has_weight_zero_and_is_learned(case, rows):
     stream = case.stream(120, K=3)
@@ -79,7 +83,7 @@ def test_a_label_added_later_has_weight_zero_and_is_learned(case, rows):
     assert np.isfinite(learner.weights).all()
 
 
-@pytest.mark.parametrize("rows", BOTH.values(), ids=list(BOTH))
+@pytest.mark.parametrize("rows", EITHER)
 @pytest.mark.parametrize("case", ORDERLESS, ids=str)
 def test_it_does_not_matter_where_a_new_label_stands(case, rows):
     one, two = case.stream(100, K=3), case.stream(100, K=4, seed=1)

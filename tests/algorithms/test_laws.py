@@ -20,20 +20,8 @@ from tests.conftest import KINDS, REPOSITORY, needs_compiler
 # Every kind of rows compiles four functions again. What reads rows is the same for all algorithms, and tests/kernels
 # tries it alone, so single precision is tried with two of them.
 PRECISIONS = {"gaptron": ("dense32", "csr32"), "frugal-gaptron": ("dense32",)}
-# Sparse rows: with these algorithms all laws are quick ones. With the others those that need the loop alone are, and
-# those that compile single rounds and looking as well are slow.
+# Sparse rows are quick with these algorithms and slow with the others, for the same reason.
 SPARSE = {"advised-gaptron", "arow", "banditron", "gaptron", "perceptron"}
-LOOP_ALONE = {
-    "playing_in_chunks_is_playing_in_one_call",
-    "these_rows_play_as_dense_float64_rows_do",
-    "same_seed_same_labels_and_other_seed_other_draws",
-    "a_learner_never_peeks_at_what_was_not_shown",
-    "renaming_labels_renames_which_are_available",
-    "weights_handed_out_are_a_copy",
-    "no_label_is_special_once_ties_are_broken",
-    "rotating_features_changes_nothing",
-    "recommend_gives_settings_that_init_accepts",
-}
 OF_THE_FILE = {"the_docstring_names_a_paper_its_feedback_and_its_cost", "the_card_is_filled"}  # whatever the rows
 
 
@@ -44,8 +32,8 @@ def trials() -> Iterator[Any]:
             for name, law in LAWS.items():
                 if kind != "dense64" and name in OF_THE_FILE:
                     continue
-                quick = kind == "dense64" or case.algorithm in SPARSE or name in LOOP_ALONE
-                slow = () if quick and kind in ("dense64", "csr") else (pytest.mark.slow,)
+                quick = kind == "dense64" or (kind == "csr" and case.algorithm in SPARSE)
+                slow = () if quick else (pytest.mark.slow,)
                 yield pytest.param(case, kind, law, id=f"{case}-{kind}-{name}", marks=slow)
 
 
@@ -70,8 +58,8 @@ def test_the_docstring_has_an_example_that_runs_and_a_citation_to_copy(case: Cas
         assert fields["author"].startswith("{") or fields["author"].split(",")[0] in text.partition("Example:")[0]
 
 
-def test_the_laws_that_need_the_loop_alone_are_laws() -> None:
-    assert LOOP_ALONE | OF_THE_FILE <= set(LAWS) and set(NAMES) >= SPARSE | set(PRECISIONS)
+def test_the_laws_and_algorithms_named_here_are_some() -> None:
+    assert OF_THE_FILE <= set(LAWS) and set(NAMES) >= SPARSE | set(PRECISIONS)
 
 
 def test_settings_and_state_names_are_unique_across_algorithms() -> None:

@@ -105,7 +105,8 @@ def test_a_file_in_chunks_is_the_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize("words", [("-a", "gaptron"), ("-a", "gaptron", "--log1p"), ("--limit", "50"), ()])
-@pytest.mark.parametrize("name", ["a.svm", "a.vw", "a.csv", "a.svm.gz"])
+# The rows of VW text are as wide as its hashes, and the search for the best U takes its time.
+@pytest.mark.parametrize("name", ["a.svm", pytest.param("a.vw", marks=pytest.mark.slow), "a.csv", "a.svm.gz"])
 def test_a_large_file_is_read_as_it_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words):
     X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 3
     kind, *raw = (writers.table, "--raw") if name == "a.csv" else (writers.vw if name == "a.vw" else writers.svmlight,)

@@ -68,6 +68,9 @@ class Served:
         self.tick()
 
     def tick(self) -> None:
+        """As a second after the last one: whatever is published now and then is published."""
+        if not self.decider:
+            self.service.desk._publish_at = 0.0
         self.run(self.service.tick() if self.decider else self.service.desk.tick())
 
     def stop(self) -> None:
