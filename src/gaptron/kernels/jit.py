@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numba
 import numba.types as types
-from numba.core.dispatcher import Dispatcher
 from numba.core.event import Listener, register, unregister
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import overload
 
 from gaptron.kernels import cache
+from gaptron.kernels.parts import PartCompiler, Whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,26 +61,25 @@ def when_compiling(say: Callable[[], None]) -> Iterator[None]:
 
 def jit(function: F) -> F:
     """Compile a function, and keep the machine code on disk."""
-    compiled: F = numba.njit(cache=True, **FLAGS)(function)
-    return compiled
+    return _compiled(function, FLAGS)
 
 
 def jit_reordered(function: F) -> F:
     """Compile a function whose sums may be taken in any order."""
-    compiled: F = numba.njit(cache=True, **FLAGS, **REORDER)(function)
-    return compiled
+    return _compiled(function, {**FLAGS, **REORDER})
 
 
 def inner(function: F) -> F:
-    """Compile a function that only compiled ones call.
+    """Compile a function that takes wide tuples of arrays.
 
-    Leaves out the way in from Python, which for wide tuples of arrays takes longer to compile than the function; and
-    its machine code, once optimised, is written into its callers, because handing on such tuples takes time too
-    (measured on Advised Gaptron, bandit, d = 100, K = 10: 2.7 µs a round when called, 1.6 when written in; to compile
-    that takes a fifth longer).
+    Compiled callers never call it, but have its code written in, because handing on such tuples takes time (measured on
+    Advised Gaptron, bandit, d = 100, K = 10: 2.7 µs a round when called, 1.6 when written in).
     """
-    compiled: F = numba.njit(cache=True, no_cpython_wrapper=True, forceinline=True, **FLAGS)(function)
-    return compiled
+    return _compiled(function, FLAGS, inlined=True)
+
+
+def _compiled(function: F, flags: dict[str, Any], *, inlined: bool = False) -> F:
+    return function if numba.config.DISABLE_JIT else Whole(function, flags, inlined)
 
 
 def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: Any) -> F:
@@ -88,8 +87,7 @@ def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: A
 
     `choose` gets the arguments themselves when interpreted and their numba types when compiled, and
     returns one of several bodies with the signature of `like`. A verb that answers with a part of an array it was
-    given (`view`) is written into its callers, because a function that counts no references may not return one. A
-    body that is compiled on its own (`inner`) is optimised once for all its callers.
+    given (`view`) is written into its callers, because a function that counts no references may not return one.
     """
 
     @functools.wraps(like)
@@ -99,7 +97,7 @@ def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: A
     @functools.wraps(like)
     def body(*kinds: Any) -> Any:
         chosen = choose(*kinds)
-        return None if isinstance(chosen, Dispatcher) else chosen
+        return None if isinstance(chosen, Whole) else chosen
 
     class Called(AbstractTemplate):  # type: ignore[misc]
         """A body that is compiled on its own."""
@@ -107,17 +105,17 @@ def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: A
         key = verb
 
         def generic(self, kinds: Any, named: Any) -> Any:
-            chosen = choose(*kinds)
-            called = isinstance(chosen, Dispatcher)
-            return types.Dispatcher(chosen).get_call_type(self.context, kinds, named) if called else None
+            chosen: Any = choose(*kinds)
+            called = isinstance(chosen, Whole)
+            return types.Dispatcher(chosen.part).get_call_type(self.context, kinds, named) if called else None
 
         def get_impl_key(self, signature: Any) -> Any:
-            return choose(*signature.args).get_overload(signature.args)  # type: ignore[attr-defined]
+            return choose(*signature.args).part.get_overload(signature.args)  # type: ignore[attr-defined]
 
     infer_global(verb, types.Function(Called))
     # Inlined, because passing tuples of arrays to a function costs more than many a verb's work (measured: a tenth
     # of a round). Not strict, because the bodies' annotations differ.
-    options = {**FLAGS, "forceinline": True, "_nrt": view, **flags}
+    options = {**FLAGS, "forceinline": True, "_nrt": view, "pipeline_class": PartCompiler, **flags}
     overload(verb, jit_options=options, strict=False, inline="always" if view else "never")(body)
     return verb  # type: ignore[return-value]
 

@@ -1,0 +1,78 @@
+"""Functions that Python calls, and what is made of them where a compiled function calls them: a part of it.
+
+A part is not optimised by itself, and no machine code is made of it: its callers get its code written in, and that is
+optimised there, as a whole. Done for each part as well it took two fifths of the time of compiling the default
+learner, and what ran was no faster.
+"""
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # how the names begin that the compiler gives to what a function must know of Python
+
+
+class Whole(CPUDispatcher):  # type: ignore[misc]
+    """A function as Python calls it."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], inlined: bool) -> None:
+        super().__init__(function, targetoptions={**options, "nopython": True})
+        self.enable_caching()
+        self._inlined = inlined
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What compiled functions find under its name."""
+        return types.Dispatcher(self.part)
+
+    @functools.cached_property
+    def part(self) -> CPUDispatcher:
+        """The same function as compiled functions call it."""
+        whole = self.py_func
+        function = FunctionType(whole.__code__, whole.__globals__, whole.__name__, None, whole.__closure__)
+        function.__module__ = whole.__module__
+        function.__qualname__ = f"{whole.__qualname__}.part"  # another name, another file in the cache
+        options = {**self.targetoptions, "no_cpython_wrapper": True, "forceinline": self._inlined}
+        part = CPUDispatcher(function, targetoptions=options, pipeline_class=PartCompiler)
+        part.enable_caching()
+        return part
+
+
+class PartCompiler(Compiler):  # type: ignore[misc]
+    """Compiles a part."""
+
+    def define_pipelines(self) -> Any:
+        """The usual steps, into a library of our own."""
+        self.state.library = PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a part, for its callers."""
+
+    def _optimize_final_module(self) -> None:
+        """What it calls is written in, and what that leaves over goes. Loops stay as they are."""
+        codegen = self._codegen
+        passes, builder = codegen._module_pass_manager(
+            loop_vectorize=False, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
+        )
+        passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self) -> None:
+        """Keep the code for the callers. To the machine go the names alone that the compiler writes addresses to."""
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+        code = self._get_module_for_linking()
+        names = [str(each) for each in code.global_variables if each.name.startswith(ENVIRONMENT)]
+        self._final_module = llvm.parse_assembly("\n".join(names))
+        self._final_module.name = code.name
+        super()._finalize_final_module()
