@@ -3,8 +3,8 @@
 `decide` writes nothing but the round and the scratch, so that looking changes nothing; `commit` then writes what the
 decision alone fixes (most algorithms: nothing), and `learn` what its answer teaches. They are verbs whose bodies are
 chosen by the class name of the settings tuple, because that is what the compiler tells such tuples apart by. Each
-algorithm registers its own with `algorithm`: plain functions, or, where they are large, functions that are typed once for
-all entries and kept on disk (`jit.inner`).
+algorithm registers its own with `algorithm`: plain functions, or, where they are large, functions that are typed once
+for all entries and kept on disk (`jit.inner`).
 """
 
 from collections.abc import Callable
