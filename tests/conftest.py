@@ -81,7 +81,13 @@ def stream(request: pytest.FixtureRequest) -> Stream:
     return STREAMS[request.param]()
 
 
-@pytest.fixture(params=list(KINDS))
+# Algorithms that a quick run tries on sparse rows too, which compile every algorithm once more.
+ON_SPARSE = {"advised-gaptron", "arow", "banditron", "gaptron", "perceptron"}
+# Rows in single precision compile everything once more. What reads rows is the same for all algorithms.
+EVERY_KIND = [pytest.param(name, marks=[pytest.mark.slow] if name.endswith("32") else []) for name in KINDS]
+
+
+@pytest.fixture(params=EVERY_KIND)
 def kind(request: pytest.FixtureRequest) -> Any:
     """A function that turns a float64 array into one kind of rows."""
     return KINDS[request.param]

@@ -8,6 +8,7 @@ import numpy as np
 import gaptron
 from gaptron.kernels import play
 from gaptron.types import UNKNOWN, Nothing, named
+from gaptron.validation import sealed_row
 
 
 def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, shown: int) -> Any:
@@ -34,5 +35,5 @@ def learn_once(
     rd.answer[0].reward = float(shown == label)
     rd.answer[0].chance = rd.p[label if shown == UNKNOWN else shown]
     count, answered = named(decided=1, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
-    play.learn_once(settings, state, x, rd, work, label, shown, count, answered, *beside)
+    play.learn_once(settings, state, sealed_row(x), rd, work, label, shown, count, answered, *beside)
     assert answered[0] and count[0].learned == 1

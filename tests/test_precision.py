@@ -10,6 +10,7 @@ from gaptron.algorithms import NAMES, load
 from gaptron.errors import InputError, NoBoundError, SettingError
 from tests.conftest import noisy_stream
 
+QUICK = {"frugal-gaptron", "gaptron"}  # the others are compiled by CI alone
 ABLE = [name for name in NAMES if load(name).CARD.single]
 LAYOUTS = {"dense": np.asarray, "sparse": sp.csr_matrix}
 
@@ -21,7 +22,9 @@ def learner(algorithm, precision, **given):
 
 
 @pytest.mark.parametrize("layout", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("algorithm", ABLE)
+@pytest.mark.parametrize(
+    "algorithm", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in ABLE]
+)
 def test_the_same_answers_from_half_the_memory(algorithm, layout):
     s = noisy_stream(400, 5, 3)
     X = LAYOUTS[layout](s.X)

@@ -34,12 +34,11 @@ from gaptron.types import (
     Rows,
     RowsToCome,
     Sparse,
-    SparseRow,
     Vector,
     named,
     new_round,
 )
-from gaptron.validation import block, n_rows, sealed
+from gaptron.validation import block, n_rows, sealed_row
 
 DECIDED, LEARNED = 0, 1  # places in `count`
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
@@ -268,7 +267,7 @@ class Core:
         longer than the round. The row is given as `play` gives it, not for writing: so that what `play` has compiled
         is not compiled again.
         """
-        x = SparseRow(sealed(x.indices), sealed(x.values)) if isinstance(x, SparseRow) else sealed(x)
+        x = sealed_row(x)
         loop, answered = compiled_loop(), np.zeros(1, dtype=np.bool_)
         tuples, room = (self.settings, self.state), (self.round, self.scratch)
         self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5, self.count, True)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gaptron.errors import DecisionError, InputError
-from gaptron.types import Flags, Integers, Matrix, Rows, RowsToCome, Sparse, SparseRow, Vector
+from gaptron.types import Flags, Integers, Matrix, Row, Rows, RowsToCome, Sparse, SparseRow, Vector
 
 Labels = Sequence[Any] | NDArray[Any]
 
@@ -149,6 +149,11 @@ def sealed(rows: NDArray[Any]) -> NDArray[Any]:
     view = rows.view(np.ndarray)
     view.flags.writeable = False
     return view
+
+
+def sealed_row(x: Row) -> Row:
+    """The same for one row, as `play` gives rows to the compiler."""
+    return SparseRow(sealed(x.indices), sealed(x.values)) if isinstance(x, SparseRow) else sealed(x)
 
 
 def as_table(X: Any) -> Table:

@@ -13,7 +13,7 @@ from gaptron.errors import DecisionError, InputError, SettingError
 from gaptron.learner import DEFAULT
 from gaptron.types import Feedback
 from tests.algorithms.laws import GRAPH
-from tests.conftest import noisy_stream, portrait
+from tests.conftest import ON_SPARSE, noisy_stream, portrait
 
 pytest.importorskip("river", reason="River is not installed: pip install 'gaptron[river]'")
 
@@ -36,7 +36,11 @@ def test_rivers_own_checks(model):
 
 
 EVERY = [  # where all tests of one algorithm run in one process, it is compiled once
-    pytest.param(name, told.word, marks=pytest.mark.xdist_group(NAMES[name]))
+    pytest.param(
+        name,
+        told.word,
+        marks=[pytest.mark.xdist_group(NAMES[name]), *([] if name in ON_SPARSE else [pytest.mark.slow])],
+    )
     for name in NAMES
     for told in load(name).CARD.feedback
 ]

@@ -5,6 +5,7 @@ import numpy as np
 from gaptron.algorithms import advised as file
 from gaptron.kernels import play
 from gaptron.types import UNKNOWN, Feedback, Loss, Nothing, Problem, SparseRow, named, new_round
+from gaptron.validation import sealed_row
 
 COUNT, ANSWERED = named(decided=0, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
 BESIDE = Nothing(), np.zeros(0)  # nobody observes
@@ -59,9 +60,9 @@ class Player:
     def row(self, x):
         x = np.ascontiguousarray(x, dtype=np.float64)
         if not self.sparse:
-            return x
+            return sealed_row(x)
         here = np.flatnonzero(x)
-        return SparseRow(here.astype(np.int32), x[here])
+        return sealed_row(SparseRow(here.astype(np.int32), x[here]))
 
     def look(self, x, advice=None, among=None, u=0.5):
         """Fill the round; returns the label that u draws."""

@@ -21,6 +21,7 @@ import gaptron
 from gaptron.algorithms import NAMES, load
 from gaptron.kernels import play as kernel
 from gaptron.types import TRAITS, UNKNOWN, Feedback, Problem
+from gaptron.validation import sealed_row
 from tests.conftest import INTERPRETED, Stream, exact32, portrait, random_stream
 
 GRAPH = "label-efficient"  # the graph that stands for graph feedback: one label shows all, the others nothing
@@ -517,7 +518,8 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         truth, code = int(s.y[60 + i]), decisions[i]._code
         case.answer(learner, decisions[i], truth)
         shown = truth if case.shows(learner, code, truth) else UNKNOWN
-        kernel.decide_once(learner.settings, state, decisions[i]._x, rd, work, decisions[i]._u, count, False)
+        x, u = sealed_row(decisions[i]._x), decisions[i]._u
+        kernel.decide_once(learner.settings, state, x, rd, work, u, count, False)
         if case.partial:
             rd.p[code] = chances[i][code]
         rd.mark[0] = decisions[i]._mark[0]
@@ -527,7 +529,7 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         kernel.learn_once(
             learner.settings,
             state,
-            decisions[i]._x,
+            x,
             rd,
             work,
             code,
@@ -555,7 +557,7 @@ def an_answer_to_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
         kernel.learn_once,
         two.settings,
         two._core.state,
-        second[-1]._x,
+        sealed_row(second[-1]._x),
         two._core.round,
         two._core.scratch,
         second[-1]._code,

@@ -11,7 +11,7 @@ from gaptron.algorithms import aioli as file
 from gaptron.errors import SettingError
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests import plain
-from tests.conftest import KINDS, noisy_stream, random_stream, separable_stream
+from tests.conftest import EVERY_KIND, KINDS, noisy_stream, random_stream, separable_stream
 
 LN2 = math.log(2)
 
@@ -56,7 +56,7 @@ def test_five_rounds_by_hand():
         np.testing.assert_allclose(learner.weights[:, 0], [-b / A / 2, b / A / 2], atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_a_whole_run_equals_the_textbook(kind):
     X, y, _ = noisy_stream(120, K=2)
     learner = gaptron.Learner("aioli", n_classes=2, norm=1.0, radius=2.0)

@@ -18,7 +18,7 @@ from gaptron.errors import SettingError
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, named, new_round
 from gaptron.validation import LARGEST_NORM, SMALLEST_NORM
 from tests import plain
-from tests.conftest import KINDS, exact32, noisy_stream, portrait, random_stream, separable_stream
+from tests.conftest import EVERY_KIND, KINDS, exact32, noisy_stream, portrait, random_stream, separable_stream
 
 LN2 = math.log(2)
 LOSSES = [loss.word for loss in Loss]
@@ -699,7 +699,7 @@ def test_one_feature_two_classes_and_many_rounds(loss, feedback):
     close(who.weights.sum(axis=0), 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("rows", KINDS)
+@pytest.mark.parametrize("rows", EVERY_KIND)
 @pytest.mark.parametrize("loss, feedback", EACH)
 def test_scores_differ_from_the_weights_by_one_number_a_row(loss, feedback, rows):
     s = random_stream(120, K=3)

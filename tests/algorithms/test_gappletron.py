@@ -13,6 +13,7 @@ from gaptron.feedback import as_graph, dominating_set, label_efficient
 from gaptron.kernels.play import decide_once
 from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, Round, named, new_round
+from gaptron.validation import sealed_row
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
 from tests.one_round import learn_once
@@ -137,7 +138,7 @@ def test_the_estimate_is_unbiased(graph, loss):
     problem = Problem(4, 3, Feedback.GRAPH, loss, 1.0, 1.0, 100, graph)
     settings = file.recommend(problem, steps="fixed", gamma=0.3, eta=0.1)
     rng = np.random.default_rng(2)
-    x, y = rng.normal(size=3), 2
+    x, y = sealed_row(rng.normal(size=3)), 2
     state = file.init(settings, problem, False)
     state.W[:] = rng.normal(size=(4, 3))
     before, mean = state.W.copy(), np.zeros((4, 3))

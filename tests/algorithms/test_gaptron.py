@@ -13,7 +13,7 @@ from gaptron.kernels.ball import REFRESH
 from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests import plain
-from tests.conftest import KINDS, needs_compiler, random_stream, separable_stream
+from tests.conftest import EVERY_KIND, KINDS, needs_compiler, random_stream, separable_stream
 
 LN2 = math.log(2)
 LOSSES = [loss.word for loss in Loss]
@@ -375,17 +375,17 @@ def _scores_before(learner, X, y):
 # --- the ball -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rows", KINDS.values(), ids=list(KINDS))
+@pytest.mark.parametrize("kind", EVERY_KIND)
 @pytest.mark.parametrize("eta", [0.1, 5.0], ids=["gentle", "refreshing-often"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_lazy_ball_is_projected_gradient_descent(loss, eta, rows):
+def test_the_lazy_ball_is_projected_gradient_descent(loss, eta, kind):
     X, y, K = random_stream(600, seed=2)
     D = 0.3
     learner = gaptron.Learner("gaptron", n_classes=K, loss=loss, norm=3.0, eta=eta, ball=D, seed=0)
     reference = plain.gaptron(loss, X, y, K, eta, 0.0, 1 / K, False, generator(0).random(600), ball=D)[3]
     longest = 0.0
     for start in range(0, 600, 5):
-        learner.play(rows(X[start : start + 5]), y[start : start + 5])
+        learner.play(KINDS[kind](X[start : start + 5]), y[start : start + 5])
         longest = max(longest, float(np.linalg.norm(learner.weights)))
     assert D * 0.99 < longest <= D * (1 + 1e-9)
     np.testing.assert_allclose(learner.weights, reference, atol=1e-9)

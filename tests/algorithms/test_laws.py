@@ -15,13 +15,11 @@ import pytest
 
 from gaptron.algorithms import NAMES, load
 from tests.algorithms.laws import LAWS, Case, cases
-from tests.conftest import KINDS, REPOSITORY, needs_compiler
+from tests.conftest import KINDS, ON_SPARSE, REPOSITORY, needs_compiler
 
 # Every kind of rows compiles four functions again. What reads rows is the same for all algorithms, and tests/kernels
 # tries it alone, so single precision is tried with two of them.
 PRECISIONS = {"gaptron": ("dense32", "csr32"), "frugal-gaptron": ("dense32",)}
-# Sparse rows are quick with these algorithms and slow with the others, for the same reason.
-SPARSE = {"advised-gaptron", "arow", "banditron", "gaptron", "perceptron"}
 OF_THE_FILE = {"the_docstring_names_a_paper_its_feedback_and_its_cost", "the_card_is_filled"}  # whatever the rows
 
 
@@ -32,7 +30,7 @@ def trials() -> Iterator[Any]:
             for name, law in LAWS.items():
                 if kind != "dense64" and name in OF_THE_FILE:
                     continue
-                quick = kind == "dense64" or (kind == "csr" and case.algorithm in SPARSE)
+                quick = kind == "dense64" or (kind == "csr" and case.algorithm in ON_SPARSE)
                 slow = () if quick else (pytest.mark.slow,)
                 yield pytest.param(case, kind, law, id=f"{case}-{kind}-{name}", marks=slow)
 
@@ -59,7 +57,7 @@ def test_the_docstring_has_an_example_that_runs_and_a_citation_to_copy(case: Cas
 
 
 def test_the_laws_and_algorithms_named_here_are_some() -> None:
-    assert OF_THE_FILE <= set(LAWS) and set(NAMES) >= SPARSE | set(PRECISIONS)
+    assert OF_THE_FILE <= set(LAWS) and set(NAMES) >= ON_SPARSE | set(PRECISIONS)
 
 
 def test_settings_and_state_names_are_unique_across_algorithms() -> None:

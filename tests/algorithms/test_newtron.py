@@ -11,6 +11,7 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import play
 from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, new_round
+from gaptron.validation import sealed_row
 from tests import plain
 from tests.algorithms.test_ons import nearest
 from tests.conftest import KINDS, random_stream, separable_stream
@@ -118,9 +119,9 @@ def test_the_label_drawn_follows_the_distribution_of_the_round():
     X, y, _ = random_stream(50, K=3)
     learner.play(X, y)
     core, count = learner._core, np.zeros(3)
-    rd = core.round
+    rd, x = core.round, sealed_row(X[0])
     for u in (np.arange(4000) + 0.5) / 4000:
-        count[play.decide_once(core.settings, core.state, X[0], rd, core.scratch, u, core.count, False)] += 1
+        count[play.decide_once(core.settings, core.state, x, rd, core.scratch, u, core.count, False)] += 1
     np.testing.assert_allclose(count / 4000, rd.p, atol=2e-3)
 
 

@@ -209,7 +209,8 @@ def _numbers(x: dict[Any, Any]) -> dict[Any, float]:
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
-            raise InputError(f"feature {name!r} holds {value!r}, not a number: encode or impute it first")
+            way_out = 'features="auto" takes words and gaps as they are'
+            raise InputError(f"feature {name!r} holds {value!r}, not a number: {way_out}")
         if number != 0.0:
             numbers[name] = number
     return numbers
