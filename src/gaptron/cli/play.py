@@ -40,7 +40,7 @@ FIXED = (
     "features",
 )
 # Options that speak of a table's numbers as they are.
-RAW = ("unit_norm", "constant", "log1p", "standardize", "norm", "features", "raw", "reward", "available")
+RAW = ("unit_norm", "constant", "log1p", "standardize", "norm", "features", "raw")
 ENCODED = ("column", "cross")  # as little beside --load: the model knows its columns
 
 
@@ -222,7 +222,8 @@ def play(
         _refuse_beside_load(context)
     if save and not Path(save).absolute().parent.is_dir():
         raise SettingError(f"--save {save}: there is no such folder")  # now, not after an hour of playing
-    by_name = _is_by_name(context, stream, format_, raw, loaded)
+    columns = _columns(loaded, label=label, reward=reward, available=available)
+    by_name = _is_by_name(context, stream, format_, columns["available"], loaded)
     model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
     listed = read_classes(classes) if model is None else model.classes
     measured = not by_name and model is None  # what is not given of width and norm the whole stream shows
@@ -238,7 +239,7 @@ def play(
                 stream,
                 {
                     "format": format_ or None,
-                    "label": _label_of(label, loaded),
+                    **columns,
                     "classes": listed,
                     "chunk": chunk,
                     "header": header,
@@ -263,9 +264,7 @@ def play(
             source = open_stream(
                 stream,
                 format=format_ or None,
-                label=_column(label),
-                reward=_column(reward),
-                available=_column(available),
+                **columns,
                 classes=listed,
                 n_features=features if model is None else model.problem.n_features - constant or None,
                 chunk=chunk,
@@ -310,11 +309,12 @@ def play(
         if getattr(source, "index_base", None) is not None:
             learner.reading["index_base"] = source.index_base
         if by_name:
-            learner.reading["label"] = source.label
+            called = source.called._asdict()
+            learner.reading |= {role: name for role, name in called.items() if name is not None}
         learner.save(save)
-    rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
+    rewarded = columns["reward"] is not None or (isinstance(source, Stream) and source.worth is not None)
     summary = _account(learner, source, done, bound, rewarded)
-    summary |= seen.account() | {"label": getattr(source, "label", None)}
+    summary |= seen.account() | {"label": source.called.label if by_name else None}
     summary["would_prove"] = _provable(
         learner, source, done, summary["bound"], by_name and (column, cross), quiet=json_ or progress
     )
@@ -330,7 +330,9 @@ def _norm(source: Any) -> float | None:
     return (source.measured_norm() if hasattr(source, "measured_norm") else source.norm) or None
 
 
-def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, model: "Learner | None") -> bool:
+def _is_by_name(
+    context: typer.Context, stream: str, format_: str, available: str | int | None, model: "Learner | None"
+) -> bool:
     """Are the columns of this file to be encoded? As the model's were, else for tables unless their numbers are raw."""
     from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
@@ -339,7 +341,7 @@ def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, mo
         for parameter in context.command.params
         if parameter.name in RAW and context.params[parameter.name]
     ]
-    table = has_names(stream, format_ or None)
+    table = has_names(stream, format_ or None, available)
     if model is not None and model.features is not None:
         if prepared:
             raise SettingError(f"the model encodes rows by name, and knows how: leave out {prepared[0]}")
@@ -349,12 +351,10 @@ def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, mo
     return table and not prepared and model is None
 
 
-def _label_of(given: str, model: "Learner | None") -> str | int | None:
-    """The label's column: as given, else as the model's own files had it."""
-    if given:
-        return int(given) if given.isdigit() else given
-    kept = None if model is None else model.reading.get("label")
-    return None if kept is None else str(kept)
+def _columns(model: "Learner | None", **given: str) -> dict[str, Any]:
+    """The columns that are no features: as given, by name or number, else as the model's own files had them."""
+    kept = {} if model is None else model.reading
+    return {role: int(word) if word.isdigit() else word or kept.get(role) for role, word in given.items()}
 
 
 def _by_name(
@@ -404,11 +404,15 @@ def _run(
     return done
 
 
-def _in_memory(source: Any) -> "tuple[Any, Any] | None":
-    """All rows of a stream and their labels; None if it is read in pieces."""
+def _in_memory(source: Any) -> "Piece | None":
+    """All rounds of a stream; None if it is read in pieces."""
+    from gaptron.experiments.run import Piece  # noqa: PLC0415
     from gaptron.streams import Stream  # noqa: PLC0415
 
-    return (source.X, source.y) if isinstance(source, Stream) else getattr(source, "whole", None)
+    if isinstance(source, Stream):
+        return Piece(source.X, source.y, source.among, source.worth)
+    whole = getattr(source, "whole", None)
+    return None if whole is None else Piece(*whole)
 
 
 class _Doublings:
@@ -440,11 +444,6 @@ class _Doublings:
         )
         typer.echo(f"{self.all.rounds:>12,} " + " ".join(f"{number:>9.5f}" for number in numbers))
         self.recent = type(self.recent)()
-
-
-def _column(given: str) -> str | int | None:
-    """A column by its name or its number; None if none is given."""
-    return int(given) if given.isdigit() else given or None
 
 
 def _index_base(given: str, model: "Learner | None") -> str | int:
@@ -485,8 +484,8 @@ def _parts(source: Any) -> "Iterator[tuple[int, Callable[[slice], Piece]]]":
     from gaptron.streams.rows_by_name import RowsByName  # noqa: PLC0415
 
     if isinstance(source, RowsByName):
-        for X, y in source:
-            yield len(y), lambda rounds, X=X, y=y: Piece(X[rounds], y[rounds])  # type: ignore[misc]
+        for piece in map(Piece._make, source):
+            yield len(piece.y), lambda rounds, piece=piece: piece.part(piece.X[rounds], rounds)  # type: ignore[misc]
         return
 
     def cut(part: Stream, rounds: slice) -> Piece:
@@ -512,7 +511,7 @@ def _account(learner: "Learner", source: Any, done: "Run", bound_asked: bool | N
     elif trace is None or whole is None:
         reason = "it needs the whole stream in memory, and this one was read as it was played: say --bound (no --chunk)"
     else:
-        bound, reason = account.bound(learner, whole[0], labels(learner, whole[1]), trace)
+        bound, reason = account.bound(learner, whole.X, labels(learner, whole.y), trace)
     said, unsaid = account.observed_by(learner)
     if problem.feedback is Feedback.FULL:
         sure = {"mistakes": any_time(tally.expected_mistakes, tally.variance, DELTA), "delta": DELTA}
@@ -616,7 +615,7 @@ def _provable(
     features = rows_by_name.declared(*declared) if declared else None
     said = "looking for a certificate that says something"
     with contextlib.nullcontext() if quiet else Console(stderr=True).status(said):
-        return what_would_prove(learner.problem, *whole, features) or {}
+        return what_would_prove(learner.problem, whole.X, whole.y, features, whole.among) or {}
 
 
 def _what_would_prove(found: dict[str, Any] | None) -> str:
