@@ -159,16 +159,25 @@ def _plan(
     """The plan and, if it came from a file, its text."""
     from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
     from gaptron.experiments.plan_file import default_plan, read_plan  # noqa: PLC0415
+    from gaptron.streams.files import is_file  # noqa: PLC0415
     from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
     files = [word for word in data if word.endswith(".toml")]
     if data and not files:
+        if reading and not any(map(is_file, data)):
+            raise SettingError(f"{next(iter(reading))}=... is for files, and no DATA is one: leave it out")
         numbers = (
             raw or "n_features" in reading or any(preparing[word] for word in ("constant", "log1p", "standardize"))
         )
         by_name = {word: not numbers and has_names(word, reading.get("format")) for word in data}
         streams = tuple(
-            PlannedStream(word, "", reading, {} if names else preparing, not in_order, by_name=names)
+            PlannedStream(
+                word,
+                reading=reading if is_file(word) else {},
+                preparing={} if names else preparing,
+                shuffle=not in_order,
+                by_name=names,
+            )
             for word, names in by_name.items()
         )
         return replace(default_plan(), streams=streams), ""

@@ -19,10 +19,9 @@ from gaptron.features.tables import Table, of_arrow
 from gaptron.streams import parquet as parquet_file
 from gaptron.streams.block import Blame, Block, among_of, blame_row, check_labels, labels_of, worth_of
 from gaptron.streams.csv_text import SAMPLE, after, cells_of, count_rows, no_number
-from gaptron.streams.directory import find
+from gaptron.streams.files import is_file
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import Codes, Label, discover, distinct, given
-from gaptron.streams.named import NAMED
 from gaptron.streams.rows import csr
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.stream import Stream
@@ -93,8 +92,8 @@ def is_table(path: str | os.PathLike[str], format: str | None = None, available:
 
 
 def has_names(data: str, format: str | None = None, available: Column | None = None) -> bool:
-    """Is this a table, and not the name of a stream made here or of a data set of the data directory?"""
-    return data.partition(":")[0] not in NAMED and find(data) is None and is_table(data, format, available)
+    """Is this a table, and not the name of a stream?"""
+    return is_file(data) and is_table(data, format, available)
 
 
 def _has_lists(path: str, available: Column | None) -> bool:
