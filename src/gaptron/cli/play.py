@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaptron.cli import reading, rows_by_name, settings
-from gaptron.cli.options import read_classes
+from gaptron.cli import options, reading, rows_by_name, settings
 from gaptron.cli.seen import Seen, shares
 from gaptron.cli.waiting import Waiting, waiting
 from gaptron.errors import SettingError
@@ -49,36 +48,19 @@ def play(
     stream: Annotated[
         str, typer.Argument(help="A file, - for standard input, or the name of a data set: synsep, digits, ...")
     ],
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="See `gaptron algorithms`.", rich_help_panel=LEARN)
-    ] = "advised-gaptron",
+    algorithm: Annotated[str, options.algorithm(LEARN)] = "advised-gaptron",
     feedback: Annotated[
         str,
         typer.Option(help="What a round shows: full (the label) or bandit (right or wrong).", rich_help_panel=LEARN),
     ] = "",
-    loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
-    norm: Annotated[
-        float | None, typer.Option(help="Largest norm ‖x‖ of a row; by default measured.", rich_help_panel=LEARN)
-    ] = None,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.", rich_help_panel=LEARN
-        ),
-    ] = None,
+    loss: Annotated[str, options.loss(LEARN)] = "",
+    norm: Annotated[float | None, options.norm(LEARN)] = None,
+    radius: Annotated[float | None, options.radius(LEARN)] = None,
     horizon: Annotated[
         int | None, typer.Option(help="Number of rounds; by default counted.", rich_help_panel=LEARN)
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Change a setting of the algorithm; may be repeated.",
-            rich_help_panel=LEARN,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
+    set_: Annotated[list[str] | None, options.setting(LEARN)] = None,
+    seed: Annotated[int, options.seed(LEARN)] = 0,
     observed: Annotated[
         bool,
         typer.Option(
@@ -99,7 +81,7 @@ def play(
             "--format", help="svmlight, csv, tsv, parquet, npz or vw; else by extension.", rich_help_panel=DATA
         ),
     ] = "",
-    label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
+    label: Annotated[str, options.label(DATA)] = "",
     reward: Annotated[
         str,
         typer.Option(
@@ -136,8 +118,8 @@ def play(
             metavar="A,B", help="Columns whose values matter together; may be repeated.", rich_help_panel=DATA
         ),
     ] = None,
-    classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
-    features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
+    classes: Annotated[str, options.classes(DATA)] = "",
+    features: Annotated[int | None, options.features(DATA)] = None,
     index_base: Annotated[
         str,
         typer.Option(
@@ -146,14 +128,7 @@ def play(
             rich_help_panel=DATA,
         ),
     ] = "auto",
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Is the first line of a CSV or TSV file a header? By default as the lines below it show.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    header: Annotated[bool | None, options.header(DATA)] = None,
     chunk: Annotated[
         int | None,
         typer.Option(
@@ -163,11 +138,9 @@ def play(
     unit_norm: Annotated[
         bool, typer.Option("--unit-norm", help="Scale rows to ‖x‖ = 1.", rich_help_panel=DATA)
     ] = False,
-    constant: Annotated[bool, typer.Option("--constant", help="Append a feature of 1.", rich_help_panel=DATA)] = False,
-    log1p: Annotated[bool, typer.Option("--log1p", help="x → sign(x)·ln(1+|x|).", rich_help_panel=DATA)] = False,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Columns to mean 0, deviation 1.", rich_help_panel=DATA)
-    ] = False,
+    constant: Annotated[bool, options.constant(DATA)] = False,
+    log1p: Annotated[bool, options.log1p(DATA)] = False,
+    standardize: Annotated[bool, options.standardize(DATA)] = False,
     shuffle: Annotated[
         int | None, typer.Option(metavar="SEED", min=0, help="Shuffle the rounds with this seed.", rich_help_panel=DATA)
     ] = None,
@@ -197,9 +170,7 @@ def play(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Say more: settings, certificate, advice.", rich_help_panel=SHOW)
     ] = False,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
-    ] = False,
+    json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
     """Play a stream: predict, then learn, round by round; close with mistakes and what theory promised.
 
@@ -225,7 +196,7 @@ def play(
     columns = _columns(loaded, label=label, reward=reward, available=available)
     by_name = _is_by_name(context, stream, format_, columns["available"], loaded)
     model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
-    listed = read_classes(classes) if model is None else model.classes
+    listed = options.read_classes(classes) if model is None else model.classes
     measured = not by_name and model is None  # what is not given of width and norm the whole stream shows
     wide = not measured or features is not None
     known = listed is not None and (not measured or norm is not None or unit_norm)
@@ -354,7 +325,7 @@ def _is_by_name(
 def _columns(model: "Learner | None", **given: str) -> dict[str, Any]:
     """The columns that are no features: as given, by name or number, else as the model's own files had them."""
     kept = {} if model is None else model.reading
-    return {role: int(word) if word.isdigit() else word or kept.get(role) for role, word in given.items()}
+    return {role: options.read_column(word) if word else kept.get(role) for role, word in given.items()}
 
 
 def _by_name(
