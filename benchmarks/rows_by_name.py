@@ -85,7 +85,7 @@ def tables(folder: Path, rounds: int) -> None:
 
 def _table(path: Path, label: str, leaks: tuple[str, ...], rounds: int) -> dict[str, float]:
     source = open_by_name(path, label=label, limit=rounds)
-    table, y = source.whole
+    table, y, *_ = source.whole
     found = {}
     for feedback in FEEDBACKS:
         learner = Learner(

@@ -224,6 +224,10 @@ def test_the_bound_ends_where_no_rules_loss_is_known():
     with pytest.raises(NoBoundError, match="worth a fraction"):
         learner.bound(np.vstack([X, X]), np.r_[Y, Y])
     assert learner.certificate.norm > 0  # a number of another theorem, still there to be read
+    none = make("frugal-gaptron", classes=None, n_classes=K)
+    none.play(X, Y, reward=np.arange(80) > 0)
+    with pytest.raises(NoBoundError, match="or nothing"):  # y was not right in the first round, whatever is said of it
+        none.bound(X, Y)
     several = make("frugal-gaptron", classes=None, n_classes=K)
     several.play(X, reward=np.eye(K)[Y])
     with pytest.raises(NoBoundError, match="several labels"):

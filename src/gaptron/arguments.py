@@ -197,7 +197,7 @@ class Arguments:
         if self._problem.feedback is not Feedback.BANDIT:
             raise InputError("rewards are answers to the label played: give the learner feedback='bandit'")
         worth = as_worth(reward, rounds, len(self.classes))
-        if has_fractions(worth):
+        if ((worth > 0.0) & (worth < 1.0)).any():
             self._check_able("rewards", REFUSES_FRACTIONS)
         return worth
 
@@ -215,8 +215,3 @@ class Arguments:
 def is_stream(X: Any) -> bool:
     """Has X been read and checked by `gaptron.streams`? A table may have columns of any name."""
     return hasattr(X, "checked") and hasattr(X, "classes") and hasattr(X, "n_rounds")
-
-
-def has_fractions(worth: Matrix) -> bool:
-    """Is any answer neither right nor wrong?"""
-    return bool(((worth > 0.0) & (worth < 1.0)).any())

@@ -15,7 +15,7 @@ class Conditions:
 
     late: int = 0  # most answers missing when a decision was made, or decisions made without an answer
     left_out: bool = False  # were labels left out of a round?
-    fractions: bool = False  # was an answer neither right nor wrong, or could several labels be right?
+    fractions: bool = False  # was an answer neither right nor wrong, or could several labels be right, or none?
     longest: float = 0.0  # the longest row so far
     grew: int | None = None  # the round after which labels were added
     taught: bool = False  # by decisions that were not its own
@@ -38,7 +38,7 @@ class Conditions:
         """Refuse a number that needs every round's right label, where there may be none or several."""
         if self.fractions:
             raise NoBoundError(
-                "answers were worth a fraction, or several labels could be right: no rule's loss is known"
+                "answers were worth a fraction, or nothing, or several labels could be right: no rule's loss is known"
             )
         if self.left_out and not isinstance(file, HasCertificate):
             raise NoBoundError("labels were left out of some rounds, and the theorem is for all labels in every round")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gaptron import bounds, growth, model_file
 from gaptron.algorithm import HasAdvice, HasCertificate
 from gaptron.algorithms import able, load
-from gaptron.arguments import Arguments, has_fractions, is_stream
+from gaptron.arguments import Arguments, is_stream
 from gaptron.bounds import Bound
 from gaptron.by_name import ByName
 from gaptron.conditions import Conditions
@@ -394,7 +394,7 @@ class Learner:
                 conditions.longest = max(conditions.longest, checked.longest)
                 conditions.late = max(conditions.late, core.decided - core.learned)
                 conditions.left_out |= not allowed.all()
-                conditions.fractions |= worth.shape[1] > 1 or has_fractions(worth)
+                conditions.fractions |= worth.shape[1] > 1 or bool((worth < 1.0).any())  # of the right labels
                 before = core.learned
                 core.play(rows, truth, opinions, allowed, trace, progress)
         except BaseException:

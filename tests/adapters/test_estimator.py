@@ -17,6 +17,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gaptron import Learner, OnlineClassifier
+from gaptron.adapters.estimator import SEEDS
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import InputError, SettingError
 from gaptron.learner import DEFAULT
@@ -247,7 +248,11 @@ def test_pipelines_searches_and_scores():
 def test_classes_can_be_routed():
     with config_context(enable_metadata_routing=True):
         model = OnlineClassifier().set_partial_fit_request(classes=True)
-    assert model.get_metadata_routing().partial_fit.requests == {"classes": True, "sample_weight": None}
+    assert model.get_metadata_routing().partial_fit.requests == {
+        "classes": True,
+        "reward": None,
+        "sample_weight": None,
+    }
 
 
 def test_feature_names_are_kept():
@@ -297,6 +302,53 @@ def test_a_weight_is_a_number_of_times():
         with pytest.raises(InputError, match=words):
             weighted.partial_fit(X, WORDS, sample_weight=bad)
     np.testing.assert_array_equal(weighted.decision_function(X), before)
+
+
+def test_rewards_are_what_the_learner_is_told():
+    reward = np.random.default_rng(0).choice([0.0, 0.25, 1.0], len(X))
+    given = {"algorithm": "squarecb", "feedback": "bandit", "norm": 3.0, "fit_intercept": False, "random_state": 0}
+    model = OnlineClassifier(**given).partial_fit(X[:100], WORDS[:100], ["ant", "bee", "cat"], reward=reward[:100])
+    model.partial_fit(X[100:], WORDS[100:], reward=reward[100:].tolist())
+    plain = OnlineClassifier(**given).partial_fit(X, WORDS, ["ant", "bee", "cat"])
+    seed = int(np.random.RandomState(0).randint(SEEDS))
+    learner = Learner("squarecb", classes=["ant", "bee", "cat"], feedback="bandit", norm=3.0, seed=seed)
+    trace = learner.play(X, WORDS, reward=reward)
+    np.testing.assert_array_equal(model.decision_function(X), learner.scores(X))
+    assert model.mistakes_ == trace.mistakes
+    assert (model.decision_function(X) != plain.decision_function(X)).any()
+    times = np.arange(len(X)) % 3
+    weighted, repeated = OnlineClassifier(**given), OnlineClassifier(**given)
+    weighted.partial_fit(X, WORDS, sample_weight=times, reward=reward)
+    repeated.partial_fit(np.repeat(X, times, axis=0), np.repeat(WORDS, times), reward=np.repeat(reward, times))
+    np.testing.assert_array_equal(weighted.decision_function(X), repeated.decision_function(X))
+    before = model.decision_function(X)
+    for bad, words in ((reward[:-1], "each of 150 rounds"), (reward + 1.0, "between 0"), (["much"] * 150, "a number")):
+        with pytest.raises(InputError, match=words):
+            model.partial_fit(X, WORDS, reward=bad)
+        with pytest.raises(InputError, match=words):
+            clone(model).fit(X, WORDS, reward=bad)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+def test_fit_takes_the_rewards_along_in_every_order():
+    reward = np.random.default_rng(1).choice([0.0, 0.25, 1.0], len(X))
+    model = OnlineClassifier("squarecb", feedback="bandit", epochs=2, random_state=0).fit(X, WORDS, reward=reward)
+    rng, rows = np.random.RandomState(0), np.column_stack([X, np.ones(len(X))])
+    known = {"classes": ["ant", "bee", "cat"], "feedback": "bandit", "horizon": 2 * len(X)}
+    learner = Learner("squarecb", **known, seed=int(rng.randint(SEEDS)))
+    for _ in range(2):
+        order = rng.permutation(len(X))
+        learner.play(rows[order], WORDS[order], reward=reward[order])
+    np.testing.assert_array_equal(model.decision_function(X), learner.scores(rows))
+
+
+def test_full_information_has_no_rewards():
+    for model in (OnlineClassifier("perceptron"), OnlineClassifier("softmax")):
+        for learn in (model.fit, model.partial_fit):
+            with pytest.raises(InputError, match="feedback='bandit'"):
+                learn(X, WORDS, reward=np.ones(len(X)))
+    with pytest.raises(InputError, match="newtron cannot learn from rewards between 0 and 1"):
+        OnlineClassifier("newtron", feedback="bandit", **NEEDS).fit(X, WORDS, reward=np.full(len(X), 0.5))
 
 
 def test_what_there_is_not():

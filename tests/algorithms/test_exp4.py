@@ -10,6 +10,7 @@ from gaptron.algorithms import exp4 as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
+from tests.algorithms.laws import some_available
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
 from tests.one_round import taught
 
@@ -22,13 +23,14 @@ def learner(K=3, seed=0, **more):
     return gaptron.Learner("exp4", n_classes=K, feedback="bandit", seed=seed, **more)
 
 
-def brute(X, y, K, W, eta, u):
+def brute(X, y, K, W, eta, u, among=None):
     """The textbook, in plain Python: every expert, every round, no logarithms and nothing subtracted."""
     lost, labels, chances = [0.0] * len(W), [], []
     for t, (x, truth) in enumerate(zip(X, y), start=1):
         rate = eta or math.sqrt(math.log(len(W)) / (t * K))
         trust = [math.exp(-rate * cost) for cost in lost]
-        said = [max(range(K), key=lambda k, w=w: (sum(a * b for a, b in zip(w[k], x)), -k)) for w in W]
+        there = range(K) if among is None else np.flatnonzero(among[t - 1])
+        said = [max(there, key=lambda k, w=w: (sum(a * b for a, b in zip(w[k], x)), -k)) for w in W]
         p = [sum(a for a, k in zip(trust, said) if k == label) / sum(trust) for label in range(K)]
         label, reached = 0, p[0]
         while reached <= u[t - 1] and label < K - 1:
@@ -41,15 +43,16 @@ def brute(X, y, K, W, eta, u):
     return labels, chances, lost
 
 
-@pytest.mark.parametrize("horizon", [None, 80])
-def test_a_whole_run_equals_brute_force(horizon):
+@pytest.mark.parametrize("horizon, some", [(None, False), (80, False), (80, True)])
+def test_a_whole_run_equals_brute_force(horizon, some):
     X, y, K = random_stream(80, K=3, seed=2)
     mine = learner(K, experts=12, horizon=horizon, seed=5)
-    trace = mine.play(X, y)
+    among = some_available(y, K) if some else None
+    trace = mine.play(X, y, among=among)
     W = file.experts(mine.settings, problem(K))
     assert W.shape == (12, 3, 6)
     eta = math.sqrt(2 * math.log(12) / (80 * K)) if horizon else 0.0
-    labels, chances, lost = brute(X, y, K, W, eta, generator(5).random(80))
+    labels, chances, lost = brute(X, y, K, W, eta, generator(5).random(80), among)
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(trace.truth_probability, chances, atol=1e-12)
     np.testing.assert_allclose(mine._core.state.L, np.array(lost) - min(lost), atol=1e-9)

@@ -94,17 +94,21 @@ def test_a_whole_run_equals_the_textbook(full, kind):
     assert np.linalg.norm(W) == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize("some", [False, True])
 @pytest.mark.parametrize("K", [2, 3, 7])
-def test_the_estimate_is_unbiased(K):
-    """Σ P̃(y')·g(y') = P - e_y, with the code's own estimates."""
+def test_the_estimate_is_unbiased(K, some):
+    """Σ P̃(y')·g(y') = P - e_y, with the code's own estimates, over all labels or those available."""
     rng = np.random.default_rng(K)
     for _ in range(20):
         z, y, gamma = rng.normal(size=K), int(rng.integers(K)), rng.uniform(0.01, 1.0)
         s = file.recommend(problem(K), alpha=2.0, gamma=gamma)
+        among = rng.random(K) < (0.5 if some else 1.0)
+        among[[y, y - 1]] = True
+        z[~among] = -np.inf
         P = plain.softmax(2.0 * z)
-        rd = new_round(K, 1)._replace(z=z, p=(1 - gamma) * P + gamma / K)
+        rd = new_round(K, 1)._replace(z=z, among=among, p=among * ((1 - gamma) * P + gamma / among.sum()))
         mean, r, square = np.zeros(K), np.zeros(K), 0.0
-        for label in range(K):
+        for label in np.flatnonzero(among):
             kappa = file.estimate(s, rd, label, label == y, r)
             assert kappa == (rd.p[y] if label == y else 1.0)
             mean += rd.p[label] * r

@@ -45,7 +45,7 @@ scores = st.lists(st.floats(-40, 40), min_size=2, max_size=12).map(np.array)
 def test_the_chance_of_a_mistake_is_at_most_ln_2_times_the_loss(z):
     pi, p = softmax(z), np.zeros(len(z))
     top = int(z.argmax())
-    file.decode(pi, top, float(np.delete(pi, top).sum()), 0.0, p)
+    file.decode(pi, np.ones(len(z), dtype=bool), top, float(np.delete(pi, top).sum()), 0.0, p)
     np.testing.assert_allclose(p, decoded(pi), atol=1e-12)
     for y in range(len(z)):
         loss = (math.log(np.exp(z - z.max()).sum()) + z.max() - z[y]) / LN2
@@ -54,12 +54,12 @@ def test_the_chance_of_a_mistake_is_at_most_ln_2_times_the_loss(z):
 
 def test_the_contraction_is_not_idle():
     """Two labels level: a coin, at a loss of one bit."""
-    p = np.zeros(2)
-    file.decode(np.array([0.5, 0.5]), 0, 0.5, 0.0, p)
+    p, both = np.zeros(2), np.ones(2, dtype=bool)
+    file.decode(np.array([0.5, 0.5]), both, 0, 0.5, 0.0, p)
     np.testing.assert_allclose(p, 0.5)
-    file.decode(np.array([0.9, 0.1]), 0, 0.1, 0.0, p)
+    file.decode(np.array([0.9, 0.1]), both, 0, 0.1, 0.0, p)
     np.testing.assert_allclose(p, [0.8 + 0.2 * 0.9, 0.2 * 0.1])
-    file.decode(np.array([0.9, 0.1]), 0, 0.1, 0.5, p)
+    file.decode(np.array([0.9, 0.1]), both, 0, 0.1, 0.5, p)
     np.testing.assert_allclose(p, [0.49 + 0.25, 0.01 + 0.25])
 
 

@@ -1,5 +1,6 @@
 """The command line, through its front door."""
 
+import ast
 import contextlib
 import json
 import os
@@ -444,3 +445,16 @@ def test_errors_speak_of_options_and_guess_what_was_meant(tmp_path):
     assert "say which with --header or --no-header" in fail("play", str(tmp_path / "a.csv"))
     (tmp_path / "a.xyz").write_text("?")
     assert "say --format one of csv" in fail("play", str(tmp_path / "a.xyz"))
+
+
+def test_no_option_is_explained_twice():
+    """Options that several commands have in the same words are in one place, `cli/options.py`."""
+    said = [
+        word.value.value
+        for path in Path(settings.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg == "help" and isinstance(word.value, ast.Constant)
+    ]
+    assert len(said) > 50 and len(said) == len(set(said))

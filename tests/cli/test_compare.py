@@ -237,6 +237,23 @@ def test_a_plan_names_its_tables_of_words(tmp_path):
     assert "p.toml, line 7: by_name encodes the columns, and settles standardize" in str(result.exception)
 
 
+def test_options_of_reading_are_for_the_files_alone(tmp_path, monkeypatch):
+    table, out = words_csv(tmp_path / "clicks.csv"), tmp_path / "out"
+    (tmp_path / "META.json").write_text(json.dumps({"known": {"file": write(tmp_path).name, "d": 6, "kind": "dense"}}))
+    monkeypatch.setenv("GAPTRON_DATA", str(tmp_path))
+    options = ("--label", "clicked", "--classes", "no,yes", "--header")
+    words = ("compare", "synsep:rounds=60", table, "known", *options, "-a", "frugal-gaptron", *QUICK[2:])
+    run(*words, "--feedback", "full", "--seeds", "1", "-o", str(out))
+    assert {(r["stream"], "--label" in r["command"]) for r in lines(out)} == {
+        ("synsep:rounds=60", False),
+        (table, True),
+        ("known", False),
+    }
+    for stream in ("synsep", "known", "openml:iris"):
+        result = CliRunner().invoke(app, ["compare", stream, *options])
+        assert "--label ... is for files, and no DATA is one: leave it out" in str(result.exception)
+
+
 def test_without_a_label_nothing_is_compared(tmp_path):
     table, out = words_csv(tmp_path / "clicks.csv"), tmp_path / "out"
     result = CliRunner().invoke(app, ["compare", table, "-o", str(out)])

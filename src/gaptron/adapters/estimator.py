@@ -19,6 +19,7 @@ from gaptron.features.tables import n_rows as n_rows_by_name
 from gaptron.features.tables import taken
 from gaptron.learner import DEFAULT, Learner
 from gaptron.types import Matrix, Vector
+from gaptron.validation import as_worth
 
 FLOATS = (np.float64, np.float32)
 SEEDS = 2**31 - 1
@@ -84,12 +85,16 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- learning -------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then play the rows `epochs` times. The labels are those of y."""
+    def fit(self, X: Any, y: Any, reward: Any = None) -> Self:
+        """Forget everything, then play the rows `epochs` times. The labels are those of y.
+
+        `reward` (bandit): what the right label of each row is worth, from 0 to 1; left out, 1.
+        """
         load(self.algorithm)  # a wrong name is said before the data are looked at
         if not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
             raise SettingError(f"epochs={self.epochs!r} must be a whole number of at least 1")
         X, y = self._checked(X, y, reset=True)
+        worth = None if reward is None else as_worth(reward, len(y), 1)
         classes = np.unique(y)
         rng = check_random_state(self.random_state)
         rounds = int(self.epochs) * len(y)
@@ -97,28 +102,31 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         mistakes, rows = 0, self._rows(X)
         for _ in range(self.epochs):
             order = rng.permutation(len(y)) if self.shuffle else np.arange(len(y))
-            mistakes += 0 if learner is None else learner.play(taken(rows, order), y[order]).mistakes
+            if learner is not None:
+                mistakes += learner.play(taken(rows, order), y[order], reward=_of(worth, order)).mistakes
         self._take(learner, classes, mistakes, int(self.epochs))
         self._closed = False
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, reward: Any = None) -> Self:
         """Go on with these rows, once, in their order; a row of weight n, a whole number, n times in a row.
 
         `classes`, in the first call, says which labels there are, once and for all. Left out, a label is added when it
-        is first seen, with weight zero (the algorithms that mix many rules cannot: give them `classes`).
+        is first seen, with weight zero (the algorithms that mix many rules cannot: give them `classes`). `reward` as
+        in `fit`.
         """
         load(self.algorithm)
         first = not self.__sklearn_is_fitted__()
         X, y = self._checked(X, y, reset=first)
+        worth = None if reward is None else as_worth(reward, len(y), 1)
         if sample_weight is not None:
-            times = _times(sample_weight, len(y))
-            X, y = taken(X, np.repeat(np.arange(len(y)), times)), np.repeat(y, times)
+            again = np.repeat(np.arange(len(y)), _times(sample_weight, len(y)))
+            X, y, worth = taken(X, again), y[again], _of(worth, again)
         closed = classes is not None if first else self._closed
         labels = self._labels(y, None if first else self.classes_, classes, closed)
         before = None if first else self.learner_
         learner = knowing(before, labels.tolist(), lambda: self._make(labels, check_random_state(self.random_state)))
-        mistakes = learner.play(self._rows(X), y).mistakes if learner is not None else 0
+        mistakes = learner.play(self._rows(X), y, reward=worth).mistakes if learner is not None else 0
         self._take(learner, labels, mistakes + (0 if first else self.mistakes_), 1 if first else self.n_iter_ + 1)
         self._closed = closed
         return self
@@ -241,6 +249,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.zeros((1, self.n_features_in_ + int(self.fit_intercept)))
         weights = self.learner_.weights
         return weights[1:] - weights[:1] if len(weights) == 2 else weights
+
+
+def _of(worth: Matrix | None, rows: NDArray[np.int64]) -> Matrix | None:
+    return None if worth is None else worth[rows]
 
 
 def _times(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:

@@ -12,6 +12,8 @@ Feedback: full.   Cost: O(d²) a round.
 
 The bonus, the loss of both labels at the row just seen, pulls z towards 0 where the row is new; no fixed θ predicts so.
 
+Where one label alone is available it is played, and teaches nothing.
+
 Example:
 
     >>> import numpy as np
@@ -46,7 +48,7 @@ from gaptron.kernels.newton import clear, dot, grow, times
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, zeros
-from gaptron.kernels.simplex import draw, point
+from gaptron.kernels.simplex import available, best, draw, exclude, point
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector, named
 
 PLAYS = ("top", "sample")
@@ -58,6 +60,7 @@ CARD = Card(
     memory="d²",
     regret_full="O(D d ln T), K = 2",
     regret_bandit="",
+    among=True,
     words={"play": PLAYS},
     grid={"lam": (0.01, 0.1, 1.0, 10.0)},
     most_classes=2,
@@ -192,8 +195,9 @@ def decide(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, u
     z = with_bonus(max(dot(row, image), 0.0), z0)
     work.own[0].z = z
     rd.z[0], rd.z[1] = -z0 / 2.0, z0 / 2.0
-    top = 1 if z0 > 0.0 else 0
-    if s.play:
+    n = exclude(rd.z, rd.among)
+    top = best(rd.z)
+    if s.play and n > 1:
         rd.p[0], rd.p[1] = sigmoid(-z), sigmoid(z)
         return draw(rd.p, top, u)
     point(rd.p, top)
@@ -202,6 +206,8 @@ def decide(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, u
 
 def learn(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, label: int, truth: int) -> None:
     """Lines 3-4, on A⁻¹ and A⁻¹b."""
+    if available(rd.among) == 1:
+        return
     z = work.own[0].z
     g = -sigmoid(-z) if truth == 1 else sigmoid(z)
     h = sigmoid(z) * sigmoid(-z) / (1.0 + s.reach)

@@ -10,6 +10,8 @@ Feedback: bandit.   Cost: O(N nnz K) to predict, O(N) to learn.
       3   play y' ~ p
       4   if y' was wrong:  L_j ← L_j + 1/p(y') for every j with ŷ_j = y'
 
+Labels that are not available in a round are nobody's ŷ_j: an expert says the best of the others.
+
 Example:
 
     >>> import numpy as np
@@ -43,7 +45,7 @@ from gaptron.kernels.exponential import exponentials
 from gaptron.kernels.history import refuse_beyond
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores
-from gaptron.kernels.simplex import best, draw
+from gaptron.kernels.simplex import available, best, draw, exclude, point
 from gaptron.types import (
     UNKNOWN,
     Card,
@@ -69,6 +71,7 @@ CARD = Card(
     memory="N dK",
     regret_full="",
     regret_bandit="O(√(KT ln N)) to the best of N experts",
+    among=True,
     grid={"eta": (0.001, 0.01, 0.1, 1.0)},
     growth=Growth(possible=False),
     traits=frozenset({"mixture"}),
@@ -181,16 +184,23 @@ def regret_to_experts(problem: Problem, settings: Exp4, rounds: int) -> float:
 
 def decide(s: Exp4, state: Exp4State, x: Row, rd: Round, work: Exp4Scratch, u: float) -> int:
     """Lines 1-3."""
-    for k in range(rd.p.shape[0]):
+    K, n = rd.p.shape[0], available(rd.among)
+    for k in range(K):
         rd.p[k] = 0.0
     for j in range(state.q.shape[0]):
         scores(state.W[j], x, work.z)
+        if n < K:
+            exclude(work.z, rd.among)
         label = best(work.z)
         work.labels[j] = label
         rd.p[label] += state.q[j]
-    for k in range(rd.p.shape[0]):
+    for k in range(K):
         rd.z[k] = rd.p[k]
-    return draw(rd.p, best(rd.p), u)
+    exclude(rd.z, rd.among)
+    top = best(rd.z)
+    if n == 1:
+        point(rd.p, top)  # the q_j sum to 1 but for rounding
+    return draw(rd.p, top, u)
 
 
 def learn(s: Exp4, state: Exp4State, x: Row, rd: Round, work: Exp4Scratch, label: int, truth: int) -> None:

@@ -14,6 +14,8 @@ posterior.   Feedback: full.   Cost: O(dK) a round with a diagonal matrix, O(K(d
 
 The mean is over a fixed set of Gaussian points, so that q̄ is a function of x and the state alone.
 
+Labels that are not available in a round have z = -∞: they are not played, and q, H and the mean are over the others.
+
 Example:
 
     >>> from gaptron import Learner
@@ -47,7 +49,7 @@ from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
 from gaptron.kernels.newton import clear, descend, dot, grow, spread, times
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, zeros
-from gaptron.kernels.simplex import best, draw, point, softmax
+from gaptron.kernels.simplex import best, draw, exclude, point, softmax
 from gaptron.types import Card, Comparator, Feedback, Growth, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
 
 PLAYS = ("top", "sample")
@@ -59,6 +61,7 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="unknown",
     regret_bandit="",
+    among=True,
     words={"matrix": MATRICES, "play": PLAYS},
     grid={"nu": (0.3, 1.0, 3.0, 10.0)},
     growth=Growth(joint="rows"),
@@ -193,6 +196,7 @@ def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScra
     """Line 1."""
     K = rd.z.shape[0]
     scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     if not s.play:
         point(rd.p, top)
@@ -253,6 +257,8 @@ def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScrat
         left = 0.0
         for j in range(k + 1, K):
             left += q[j]
+        if left == 0.0:
+            break
         size = q[k] * left / tail
         tail = left
         if size <= 0.0:

@@ -16,6 +16,9 @@ The loss is -ln P(y)/α, and over the draw of y' the mean of G is its gradient (
 of G bounded. PNewtron keeps the diagonal of A, and for line 5 shortens -A⁻¹b to length D where it is longer, which is
 the exact minimiser only inside the ball.
 
+Labels that are not available in a round have z = -∞: they are not played, γ is spread over the others, and P and g are
+over those, with their number for K; one label alone teaches nothing.
+
 Example:
 
     >>> from gaptron import Learner
@@ -47,12 +50,13 @@ from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
 from gaptron.kernels.newton import clear, dot, follow, grow, into_ball
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, softmax
+from gaptron.kernels.simplex import available, best, draw, exclude, softmax
 from gaptron.types import (
     UNKNOWN,
     Card,
     Comparator,
     Feedback,
+    Flags,
     Growth,
     Loss,
     Matrix,
@@ -73,6 +77,7 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="",
     regret_bandit="O(ln T) to O(T^⅔), as α grows",
+    among=True,
     words={"matrix": MATRICES},
     grid={"gamma": (0.001, 0.01, 0.1), "ball": (1.0, 10.0, 100.0)},
     growth=Growth(joint="rows"),
@@ -119,6 +124,7 @@ class NewtronScratch(NamedTuple):
     """Work space."""
 
     r: Vector  # coefficients of the update
+    z: Vector  # the scores of all labels, available or not
     coin: Any  # whether the round explored
     g: Vector  # full matrix: the gradient over all weights
     v: Vector  # full matrix: A⁻¹ times it
@@ -126,10 +132,10 @@ class NewtronScratch(NamedTuple):
 
 
 def scratch(settings: Newtron, problem: Problem, sparse: bool) -> NewtronScratch:
-    """A number a label, and seven vectors over all weights for the full matrix."""
+    """Two numbers a label, and seven vectors over all weights for the full matrix."""
     K = problem.n_classes
     n = K * problem.n_features if settings.matrix else 0
-    return NewtronScratch(np.zeros(K), named(explored=0), np.zeros(n), np.zeros(n), np.zeros((5, n)))
+    return NewtronScratch(np.zeros(K), np.zeros(K), named(explored=0), np.zeros(n), np.zeros(n), np.zeros((5, n)))
 
 
 def weights(state: NewtronState, sparse: bool) -> Matrix:
@@ -195,14 +201,30 @@ def decide(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScra
     scores(state.W, x, rd.z)
     for k in range(K):
         rd.z[k] *= state.total[0].scale
+        work.z[k] = rd.z[k]
+    n = exclude(rd.z, rd.among)
     top = best(rd.z)
     model(s, rd.z, top, rd.p)
     explore = u < s.gamma
-    label = min(K - 1, int(K * (u / s.gamma))) if explore else draw(rd.p, top, (u - s.gamma) / (1.0 - s.gamma))
+    if explore:
+        label = pick(rd.among, min(n - 1, int(n * (u / s.gamma))))
+    else:
+        label = draw(rd.p, top, (u - s.gamma) / (1.0 - s.gamma))
     work.coin[0].explored = 1 if explore else 0
     for k in range(K):
-        rd.p[k] = (1.0 - s.gamma) * rd.p[k] + s.gamma / K
+        rd.p[k] = (1.0 - s.gamma) * rd.p[k] + s.gamma / n if rd.among[k] else 0.0
     return label
+
+
+@jit
+def pick(among: Flags, number: int) -> int:
+    """The available label of this number, from 0."""
+    for k in range(among.shape[0]):
+        if among[k]:
+            if number == 0:
+                return k
+            number -= 1
+    return 0
 
 
 @jit
@@ -215,17 +237,20 @@ def estimate(s: Newtron, rd: Round, label: int, right: bool, r: Vector) -> float
         size, kappa = -(rest if label == top else 1.0 - r[label]) / chance, chance
     else:
         size, kappa = r[label] / chance, 1.0
+    n = available(rd.among)
     for k in range(K):
-        r[k] = -size / K
+        r[k] = -size / n if rd.among[k] else 0.0
     r[label] += size
     return kappa
 
 
 def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScratch, label: int, truth: int) -> None:
     """Lines 3-5. A wrong guess teaches too."""
+    if available(rd.among) == 1:
+        return
     r = work.r
     weight = s.beta * estimate(s, rd, label, truth != UNKNOWN, r)
-    reach = 0.0 if work.coin[0].explored == 1 else dot(r, rd.z)  # ⟨G, V⟩, as it was when the label was played
+    reach = 0.0 if work.coin[0].explored == 1 else dot(r, work.z)  # ⟨G, V⟩, as it was when the label was played
     pull = 1.0 - weight * reach
     if not s.matrix:
         total = state.total[0]

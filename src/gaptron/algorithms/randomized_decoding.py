@@ -15,6 +15,9 @@ algorithm with uniform exploration).   Feedback: full, bandit.   Cost: O(dK) a r
 Line 2 makes the chance of a mistake at most ln 2 times the base-2 logistic loss. The papers scale scores by ln 2; here
 they are those of the plain softmax, as in the other files.
 
+Labels that are not available in a round have z = -∞: they are not played, π and g are over the others, and γ is spread
+over those.
+
 Example:
 
     >>> from gaptron import Learner
@@ -53,8 +56,22 @@ from gaptron.kernels.jit import jit
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, softmax
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
+from gaptron.kernels.simplex import available, best, draw, exclude, softmax
+from gaptron.types import (
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Flags,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Row,
+    Variant,
+    Vector,
+    named,
+)
 
 CARD = Card(
     paper="Sakaue, Bao, Tsuchiya & Oki 2024; Shibukawa, Tsuchiya, Sakaue & Yamanishi 2025",
@@ -64,6 +81,7 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖²)",
     regret_bandit="O(B √(KT))",
+    among=True,
     traits=frozenset({"floor"}),
     variants={"ball": Variant({"ball": 0.05}, (Feedback.FULL,))},
 )
@@ -189,11 +207,11 @@ def bound(problem: Problem, settings: RandomizedDecoding, comparator: Comparator
 
 
 @jit
-def decode(pi: Vector, top: int, rest: float, gamma: float, p: Vector) -> None:
-    """Line 2; rest = 1 - π_top."""
-    a = min(1.0, 2.0 * rest)
+def decode(pi: Vector, among: Flags, top: int, rest: float, gamma: float, p: Vector) -> None:
+    """Line 2, over the labels that are available; rest = 1 - π_top."""
+    a, n = min(1.0, 2.0 * rest), available(among)
     for k in range(p.shape[0]):
-        p[k] = (1.0 - gamma) * a * pi[k] + gamma / p.shape[0]
+        p[k] = (1.0 - gamma) * a * pi[k] + gamma / n if among[k] else 0.0
     p[top] += (1.0 - gamma) * (1.0 - a)
 
 
@@ -203,9 +221,10 @@ def decide(
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     rest = softmax(rd.z, top, work.pi)
-    decode(work.pi, top, rest, s.gamma, rd.p)
+    decode(work.pi, rd.among, top, rest, s.gamma, rd.p)
     return draw(rd.p, top, u)
 
 

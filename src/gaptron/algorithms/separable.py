@@ -13,6 +13,8 @@ separable).   Feedback: bandit.   Cost: O(dK) a round; kernel: O((d + K)·suppor
 Every update is that of a binary Perceptron that erred on "is it k?": nothing is learned that is not certain. So the
 data may choose anything but noise: once labels contradict each other there is no exploration that would mend it.
 
+Labels that are not available in a round are not in S and are not played; nothing is learned of them.
+
 The kernel version runs the same lines in the space of k(x, x') = 1/(1 - ⟨x, x'⟩/2), ‖x‖ ≤ 1, in which rows that an
 argmax separates with a margin are strongly separable. It keeps the rows it learned from, at most `support` of them:
 when there is no room, a new one takes the place of one drawn uniformly (as in the authors' own experiments; the
@@ -50,7 +52,7 @@ from gaptron.kernels.dice import Dice, new_dice, shake, uniform
 from gaptron.kernels.jit import REORDER, by_rows, jit
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, mix_uniform, point
+from gaptron.kernels.simplex import best, draw, exclude, mix_uniform, point
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
 
 CARD = Card(
@@ -60,6 +62,7 @@ CARD = Card(
     time="O(dK)",
     memory="dK",
     regret_full="",
+    among=True,
     variants={"kernel": Variant({"kernel": True, "support": 40}, traits=frozenset({"mixture"}))},
     regret_bandit="(K-1)⌊4X²/g²⌋ mistakes at margin g",
 )
@@ -242,6 +245,7 @@ def decide(s: Separable, state: SeparableState, x: Row, rd: Round, work: Separab
                 rd.z[k] += state.A[j, k] * work.r[j]
     else:
         scores(state.W, x, rd.z)
+    exclude(rd.z, rd.among)
     top = best(rd.z)
     if rd.z[top] >= 0.0:
         point(rd.p, top)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaptron.cli import votes
+from gaptron.cli import options, votes
 from gaptron.errors import NoBoundError, SettingError, StreamError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def abstain(
     format_: Annotated[
         str, typer.Option("--format", help="csv, tsv, parquet or npz; else by extension.", rich_help_panel=DATA)
     ] = "",
-    label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
+    label: Annotated[str, options.label(DATA)] = "",
     classes: Annotated[
         str, typer.Option(help="The two labels, that of +1 last; write --classes=a,b.", rich_help_panel=DATA)
     ] = "-1,1",
@@ -60,9 +60,7 @@ def abstain(
     trace: Annotated[
         Path | None, typer.Option(help="Write every round to this file (.csv or .parquet).", rich_help_panel=SHOW)
     ] = None,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
-    ] = False,
+    json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
     """Predict -1 or +1 from the advice of experts, or abstain at a cost; close with the loss and what theory promised.
 
@@ -84,15 +82,15 @@ def abstain(
     if len(names) != 2:
         raise SettingError(f"--classes={classes} must name two labels, that of -1 and that of +1")
     form = format_ or ("csv" if file == "-" else None)
-    spot = int(label) if label.isdigit() else label or None
+    spot = options.read_column(label)
     if votes.in_words(file, form, spot, names):
         source = votes.read(file, form, spot, names, chunk)
     else:
         source = open_stream(file, format=form, label=spot, classes=names, chunk=chunk)
     table = _table(source, cost_column, cost, algorithm, probabilities)
-    options: dict[str, Any] = {"algorithm": algorithm, "cost": cost, "seed": seed}
-    abstainer = Abstainer(len(table.experts), **options)
-    scout = Abstainer(len(table.experts), **options)
+    made: dict[str, Any] = {"algorithm": algorithm, "cost": cost, "seed": seed}
+    abstainer = Abstainer(len(table.experts), **made)
+    scout = Abstainer(len(table.experts), **made)
     sums, whole = _run(abstainer, scout, table, not late, trace)
     if table.looks_like_probabilities:
         words = "no advice is below 0: if it is probabilities, or votes of 0 and 1, say --probabilities"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from gaptron.cli.options import read_classes
+from gaptron.cli import options
 from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
@@ -64,9 +64,9 @@ def compare(
     format_: Annotated[
         str, typer.Option("--format", help="File format; by default from the extension.", rich_help_panel=DATA)
     ] = "",
-    label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
-    classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
-    features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
+    label: Annotated[str, options.label(DATA)] = "",
+    classes: Annotated[str, options.classes(DATA)] = "",
+    features: Annotated[int | None, options.features(DATA)] = None,
     index_base: Annotated[
         str,
         typer.Option(
@@ -75,14 +75,7 @@ def compare(
             rich_help_panel=DATA,
         ),
     ] = "",
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Is the first line of a CSV or TSV file a header? By default as the lines below it show.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    header: Annotated[bool | None, options.header(DATA)] = None,
     raw: Annotated[
         bool,
         typer.Option(
@@ -91,11 +84,9 @@ def compare(
             rich_help_panel=DATA,
         ),
     ] = False,
-    constant: Annotated[bool, typer.Option("--constant", help="Append a feature of 1.", rich_help_panel=DATA)] = False,
-    log1p: Annotated[bool, typer.Option("--log1p", help="x → sign(x)·ln(1+|x|).", rich_help_panel=DATA)] = False,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Columns to mean 0, deviation 1.", rich_help_panel=DATA)
-    ] = False,
+    constant: Annotated[bool, options.constant(DATA)] = False,
+    log1p: Annotated[bool, options.log1p(DATA)] = False,
+    standardize: Annotated[bool, options.standardize(DATA)] = False,
     in_order: Annotated[
         bool,
         typer.Option(
@@ -137,8 +128,8 @@ def compare(
     """
     reading = {
         "format": format_ or None,
-        "label": int(label) if label.isdigit() else label or None,
-        "classes": read_classes(classes),
+        "label": options.read_column(label),
+        "classes": options.read_classes(classes),
         "n_features": features,
         "index_base": index_base or None,
         "header": header,
@@ -159,16 +150,25 @@ def _plan(
     """The plan and, if it came from a file, its text."""
     from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
     from gaptron.experiments.plan_file import default_plan, read_plan  # noqa: PLC0415
+    from gaptron.streams.files import is_file  # noqa: PLC0415
     from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
     files = [word for word in data if word.endswith(".toml")]
     if data and not files:
+        if reading and not any(map(is_file, data)):
+            raise SettingError(f"{next(iter(reading))}=... is for files, and no DATA is one: leave it out")
         numbers = (
             raw or "n_features" in reading or any(preparing[word] for word in ("constant", "log1p", "standardize"))
         )
         by_name = {word: not numbers and has_names(word, reading.get("format")) for word in data}
         streams = tuple(
-            PlannedStream(word, "", reading, {} if names else preparing, not in_order, by_name=names)
+            PlannedStream(
+                word,
+                reading=reading if is_file(word) else {},
+                preparing={} if names else preparing,
+                shuffle=not in_order,
+                by_name=names,
+            )
             for word, names in by_name.items()
         )
         return replace(default_plan(), streams=streams), ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaptron.cli import settings
+from gaptron.cli import options, settings
 from gaptron.cli.serve import without_password
 from gaptron.cli.table import show
 from gaptron.errors import InputError, SettingError, StreamError
@@ -61,30 +61,14 @@ def evaluate(
     split: Annotated[
         float, typer.Option(help="frozen: the share of the log, from its start, that teaches.", rich_help_panel=LEARN)
     ] = 0.5,
-    loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
-    norm: Annotated[
-        float | None,
-        typer.Option(help="Largest norm ‖x‖ of a row; by default measured.", rich_help_panel=LEARN),
-    ] = None,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.", rich_help_panel=LEARN
-        ),
-    ] = None,
+    loss: Annotated[str, options.loss(LEARN)] = "",
+    norm: Annotated[float | None, options.norm(LEARN)] = None,
+    radius: Annotated[float | None, options.radius(LEARN)] = None,
     horizon: Annotated[
         int | None, typer.Option(help="Number of rounds; by default those it learns from.", rich_help_panel=LEARN)
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Change a setting of the algorithm; may be repeated.",
-            rich_help_panel=LEARN,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
+    set_: Annotated[list[str] | None, options.setting(LEARN)] = None,
+    seed: Annotated[int, options.seed(LEARN)] = 0,
     format_: Annotated[
         str, typer.Option("--format", help="jsonl, dsjson or obp; by default from the extension.", rich_help_panel=DATA)
     ] = "",
@@ -108,9 +92,7 @@ def evaluate(
         ),
     ] = True,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.", rich_help_panel=SHOW)] = 0.95,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
-    ] = False,
+    json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
     """Estimate from logged decisions how often another learner would have been wrong.
 

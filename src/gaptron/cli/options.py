@@ -1,11 +1,42 @@
-"""What several commands share in reading their options, and errors in the words of the command line."""
+"""What several commands share: options that read alike, reading them, and errors in the words of the command line."""
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import typer
+
 PYTHON = {"n_classes": "--classes", "n_features": "--features"}  # arguments whose option has another name
+
+
+def _shared(*words: str, **about: Any) -> Callable[..., Any]:
+    """An option for `Annotated`: a function of the panel that a command's help shows it in."""
+    return lambda panel=None: typer.Option(*words, **about, rich_help_panel=panel)
+
+
+algorithm = _shared("--algorithm", "-a", help="See `gaptron algorithms`.")
+loss = _shared(help="logistic, hinge or smooth-hinge.")
+norm = _shared(help="Largest norm ‖x‖ of a row; by default measured.")
+radius = _shared(help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.")
+setting = _shared("--set", metavar="NAME=VALUE", help="Change a setting of the algorithm; may be repeated.")
+seed = _shared(min=0, help="Seed of the learner's random draws.")
+label = _shared(help="The label's column, by name or number.")
+classes = _shared(help="All labels, separated by commas.")
+features = _shared(min=1, help="Number of features.")
+header = _shared(
+    "--header/--no-header",
+    help="Is the first line of a CSV or TSV file a header? By default as the lines below it show.",
+)
+constant = _shared("--constant", help="Append a feature of 1.")
+log1p = _shared("--log1p", help="x → sign(x)·ln(1+|x|).")
+standardize = _shared("--standardize", help="Columns to mean 0, deviation 1.")
+as_json = _shared("--json", help="Print one JSON object instead of the summary.")
+
+
+def read_column(text: str) -> str | int | None:
+    """A column by its name or its number; None if none is given."""
+    return int(text) if text.isdigit() else text or None
 
 
 def read_classes(text: str) -> list[Any] | None:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaptron.cli import reading, rows_by_name, settings
-from gaptron.cli.options import read_classes
+from gaptron.cli import options, reading, rows_by_name, settings
 from gaptron.cli.seen import Seen, shares
 from gaptron.cli.waiting import Waiting, waiting
 from gaptron.errors import SettingError
@@ -40,7 +39,7 @@ FIXED = (
     "features",
 )
 # Options that speak of a table's numbers as they are.
-RAW = ("unit_norm", "constant", "log1p", "standardize", "norm", "features", "raw", "reward", "available")
+RAW = ("unit_norm", "constant", "log1p", "standardize", "norm", "features", "raw")
 ENCODED = ("column", "cross")  # as little beside --load: the model knows its columns
 
 
@@ -49,36 +48,19 @@ def play(
     stream: Annotated[
         str, typer.Argument(help="A file, - for standard input, or the name of a data set: synsep, digits, ...")
     ],
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="See `gaptron algorithms`.", rich_help_panel=LEARN)
-    ] = "advised-gaptron",
+    algorithm: Annotated[str, options.algorithm(LEARN)] = "advised-gaptron",
     feedback: Annotated[
         str,
         typer.Option(help="What a round shows: full (the label) or bandit (right or wrong).", rich_help_panel=LEARN),
     ] = "",
-    loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.", rich_help_panel=LEARN)] = "",
-    norm: Annotated[
-        float | None, typer.Option(help="Largest norm ‖x‖ of a row; by default measured.", rich_help_panel=LEARN)
-    ] = None,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.", rich_help_panel=LEARN
-        ),
-    ] = None,
+    loss: Annotated[str, options.loss(LEARN)] = "",
+    norm: Annotated[float | None, options.norm(LEARN)] = None,
+    radius: Annotated[float | None, options.radius(LEARN)] = None,
     horizon: Annotated[
         int | None, typer.Option(help="Number of rounds; by default counted.", rich_help_panel=LEARN)
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Change a setting of the algorithm; may be repeated.",
-            rich_help_panel=LEARN,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the learner's random draws.", rich_help_panel=LEARN)] = 0,
+    set_: Annotated[list[str] | None, options.setting(LEARN)] = None,
+    seed: Annotated[int, options.seed(LEARN)] = 0,
     observed: Annotated[
         bool,
         typer.Option(
@@ -99,7 +81,7 @@ def play(
             "--format", help="svmlight, csv, tsv, parquet, npz or vw; else by extension.", rich_help_panel=DATA
         ),
     ] = "",
-    label: Annotated[str, typer.Option(help="The label's column, by name or number.", rich_help_panel=DATA)] = "",
+    label: Annotated[str, options.label(DATA)] = "",
     reward: Annotated[
         str,
         typer.Option(
@@ -136,8 +118,8 @@ def play(
             metavar="A,B", help="Columns whose values matter together; may be repeated.", rich_help_panel=DATA
         ),
     ] = None,
-    classes: Annotated[str, typer.Option(help="All labels, separated by commas.", rich_help_panel=DATA)] = "",
-    features: Annotated[int | None, typer.Option(min=1, help="Number of features.", rich_help_panel=DATA)] = None,
+    classes: Annotated[str, options.classes(DATA)] = "",
+    features: Annotated[int | None, options.features(DATA)] = None,
     index_base: Annotated[
         str,
         typer.Option(
@@ -146,14 +128,7 @@ def play(
             rich_help_panel=DATA,
         ),
     ] = "auto",
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Is the first line of a CSV or TSV file a header? By default as the lines below it show.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    header: Annotated[bool | None, options.header(DATA)] = None,
     chunk: Annotated[
         int | None,
         typer.Option(
@@ -163,11 +138,9 @@ def play(
     unit_norm: Annotated[
         bool, typer.Option("--unit-norm", help="Scale rows to ‖x‖ = 1.", rich_help_panel=DATA)
     ] = False,
-    constant: Annotated[bool, typer.Option("--constant", help="Append a feature of 1.", rich_help_panel=DATA)] = False,
-    log1p: Annotated[bool, typer.Option("--log1p", help="x → sign(x)·ln(1+|x|).", rich_help_panel=DATA)] = False,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Columns to mean 0, deviation 1.", rich_help_panel=DATA)
-    ] = False,
+    constant: Annotated[bool, options.constant(DATA)] = False,
+    log1p: Annotated[bool, options.log1p(DATA)] = False,
+    standardize: Annotated[bool, options.standardize(DATA)] = False,
     shuffle: Annotated[
         int | None, typer.Option(metavar="SEED", min=0, help="Shuffle the rounds with this seed.", rich_help_panel=DATA)
     ] = None,
@@ -197,9 +170,7 @@ def play(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Say more: settings, certificate, advice.", rich_help_panel=SHOW)
     ] = False,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of the summary.", rich_help_panel=SHOW)
-    ] = False,
+    json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
     """Play a stream: predict, then learn, round by round; close with mistakes and what theory promised.
 
@@ -222,9 +193,10 @@ def play(
         _refuse_beside_load(context)
     if save and not Path(save).absolute().parent.is_dir():
         raise SettingError(f"--save {save}: there is no such folder")  # now, not after an hour of playing
-    by_name = _is_by_name(context, stream, format_, raw, loaded)
+    columns = _columns(loaded, label=label, reward=reward, available=available)
+    by_name = _is_by_name(context, stream, format_, columns["available"], loaded)
     model = None if stream.partition(":")[0] in NAMED else loaded  # a stream made here has classes of its own
-    listed = read_classes(classes) if model is None else model.classes
+    listed = options.read_classes(classes) if model is None else model.classes
     measured = not by_name and model is None  # what is not given of width and norm the whole stream shows
     wide = not measured or features is not None
     known = listed is not None and (not measured or norm is not None or unit_norm)
@@ -238,7 +210,7 @@ def play(
                 stream,
                 {
                     "format": format_ or None,
-                    "label": _label_of(label, loaded),
+                    **columns,
                     "classes": listed,
                     "chunk": chunk,
                     "header": header,
@@ -263,9 +235,7 @@ def play(
             source = open_stream(
                 stream,
                 format=format_ or None,
-                label=_column(label),
-                reward=_column(reward),
-                available=_column(available),
+                **columns,
                 classes=listed,
                 n_features=features if model is None else model.problem.n_features - constant or None,
                 chunk=chunk,
@@ -310,11 +280,12 @@ def play(
         if getattr(source, "index_base", None) is not None:
             learner.reading["index_base"] = source.index_base
         if by_name:
-            learner.reading["label"] = source.label
+            called = source.called._asdict()
+            learner.reading |= {role: name for role, name in called.items() if name is not None}
         learner.save(save)
-    rewarded = bool(reward) or (isinstance(source, Stream) and source.worth is not None)
+    rewarded = columns["reward"] is not None or (isinstance(source, Stream) and source.worth is not None)
     summary = _account(learner, source, done, bound, rewarded)
-    summary |= seen.account() | {"label": getattr(source, "label", None)}
+    summary |= seen.account() | {"label": source.called.label if by_name else None}
     summary["would_prove"] = _provable(
         learner, source, done, summary["bound"], by_name and (column, cross), quiet=json_ or progress
     )
@@ -330,7 +301,9 @@ def _norm(source: Any) -> float | None:
     return (source.measured_norm() if hasattr(source, "measured_norm") else source.norm) or None
 
 
-def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, model: "Learner | None") -> bool:
+def _is_by_name(
+    context: typer.Context, stream: str, format_: str, available: str | int | None, model: "Learner | None"
+) -> bool:
     """Are the columns of this file to be encoded? As the model's were, else for tables unless their numbers are raw."""
     from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
@@ -339,7 +312,7 @@ def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, mo
         for parameter in context.command.params
         if parameter.name in RAW and context.params[parameter.name]
     ]
-    table = has_names(stream, format_ or None)
+    table = has_names(stream, format_ or None, available)
     if model is not None and model.features is not None:
         if prepared:
             raise SettingError(f"the model encodes rows by name, and knows how: leave out {prepared[0]}")
@@ -349,12 +322,10 @@ def _is_by_name(context: typer.Context, stream: str, format_: str, raw: bool, mo
     return table and not prepared and model is None
 
 
-def _label_of(given: str, model: "Learner | None") -> str | int | None:
-    """The label's column: as given, else as the model's own files had it."""
-    if given:
-        return int(given) if given.isdigit() else given
-    kept = None if model is None else model.reading.get("label")
-    return None if kept is None else str(kept)
+def _columns(model: "Learner | None", **given: str) -> dict[str, Any]:
+    """The columns that are no features: as given, by name or number, else as the model's own files had them."""
+    kept = {} if model is None else model.reading
+    return {role: options.read_column(word) if word else kept.get(role) for role, word in given.items()}
 
 
 def _by_name(
@@ -404,11 +375,15 @@ def _run(
     return done
 
 
-def _in_memory(source: Any) -> "tuple[Any, Any] | None":
-    """All rows of a stream and their labels; None if it is read in pieces."""
+def _in_memory(source: Any) -> "Piece | None":
+    """All rounds of a stream; None if it is read in pieces."""
+    from gaptron.experiments.run import Piece  # noqa: PLC0415
     from gaptron.streams import Stream  # noqa: PLC0415
 
-    return (source.X, source.y) if isinstance(source, Stream) else getattr(source, "whole", None)
+    if isinstance(source, Stream):
+        return Piece(source.X, source.y, source.among, source.worth)
+    whole = getattr(source, "whole", None)
+    return None if whole is None else Piece(*whole)
 
 
 class _Doublings:
@@ -440,11 +415,6 @@ class _Doublings:
         )
         typer.echo(f"{self.all.rounds:>12,} " + " ".join(f"{number:>9.5f}" for number in numbers))
         self.recent = type(self.recent)()
-
-
-def _column(given: str) -> str | int | None:
-    """A column by its name or its number; None if none is given."""
-    return int(given) if given.isdigit() else given or None
 
 
 def _index_base(given: str, model: "Learner | None") -> str | int:
@@ -485,8 +455,8 @@ def _parts(source: Any) -> "Iterator[tuple[int, Callable[[slice], Piece]]]":
     from gaptron.streams.rows_by_name import RowsByName  # noqa: PLC0415
 
     if isinstance(source, RowsByName):
-        for X, y in source:
-            yield len(y), lambda rounds, X=X, y=y: Piece(X[rounds], y[rounds])  # type: ignore[misc]
+        for piece in map(Piece._make, source):
+            yield len(piece.y), lambda rounds, piece=piece: piece.part(piece.X[rounds], rounds)  # type: ignore[misc]
         return
 
     def cut(part: Stream, rounds: slice) -> Piece:
@@ -512,7 +482,7 @@ def _account(learner: "Learner", source: Any, done: "Run", bound_asked: bool | N
     elif trace is None or whole is None:
         reason = "it needs the whole stream in memory, and this one was read as it was played: say --bound (no --chunk)"
     else:
-        bound, reason = account.bound(learner, whole[0], labels(learner, whole[1]), trace)
+        bound, reason = account.bound(learner, whole.X, labels(learner, whole.y), trace)
     said, unsaid = account.observed_by(learner)
     if problem.feedback is Feedback.FULL:
         sure = {"mistakes": any_time(tally.expected_mistakes, tally.variance, DELTA), "delta": DELTA}
@@ -616,7 +586,7 @@ def _provable(
     features = rows_by_name.declared(*declared) if declared else None
     said = "looking for a certificate that says something"
     with contextlib.nullcontext() if quiet else Console(stderr=True).status(said):
-        return what_would_prove(learner.problem, *whole, features) or {}
+        return what_would_prove(learner.problem, whole.X, whole.y, features, whole.among) or {}
 
 
 def _what_would_prove(found: dict[str, Any] | None) -> str:

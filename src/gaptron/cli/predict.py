@@ -51,25 +51,27 @@ def predict(
     """
     from gaptron.learner import Learner  # noqa: PLC0415
     from gaptron.streams.rows_by_name import is_table, open_unlabelled  # noqa: PLC0415
+    from gaptron.streams.table import Columns  # noqa: PLC0415
 
     learner = Learner.load(load)
     if learner.features is None:
         raise SettingError(f"{load} takes rows as numbers, and this command reads rows by name: predict in Python")
-    if rows != "-" and not is_table(rows, format_ or None):
+    without = Columns(*map(learner.reading.get, Columns._fields))  # as in the files it learned from
+    if rows != "-" and not is_table(rows, format_ or None, without.available):
         raise SettingError(f"{rows}: rows by name are CSV, TSV or Parquet files: say which with --format")
-    without = str(learner.reading.get("label", ""))
+    reading: Any = {"format": format_ or None, "chunk": chunk, "header": header}
     told = False
     with rows_by_name.writer(output) as write:
-        for table in open_unlabelled(rows, without=without, format=format_ or None, chunk=chunk, header=header):
+        for table, among in open_unlabelled(rows, without=without, classes=learner.classes, **reading):
             if not told:
                 for remark in rows_by_name.remarks(learner, list(table.columns)):
                     typer.echo(f"gaptron: {remark}", err=True)
                 told = True
-            columns: dict[str, Any] = {"label": learner.predict(table).tolist()}
+            columns: dict[str, Any] = {"label": learner.predict(table, among=among).tolist()}
             if probabilities:
-                columns |= _by_label("probability", learner, learner.distribution(table))
+                columns |= _by_label("probability", learner, learner.distribution(table, among=among))
             if scores:
-                columns |= _by_label("score", learner, learner.scores(table))
+                columns |= _by_label("score", learner, learner.scores(table, among=among))
             write(columns)
 
 

@@ -19,16 +19,13 @@ def at_a_time(given: int | None, whole: str, stream: str, format_: str | None, k
 
     `known`, `wide`: are the classes and the norm, and is the number of features, known before?
     """
-    from gaptron.streams.directory import find  # noqa: PLC0415
-    from gaptron.streams.files import in_pieces, weight  # noqa: PLC0415
-    from gaptron.streams.named import NAMED  # noqa: PLC0415
-    from gaptron.streams.openml import PREFIX  # noqa: PLC0415
+    from gaptron.streams.files import in_pieces, is_file, weight  # noqa: PLC0415
 
     if given is not None and whole:
         raise SettingError(f"{whole} needs the whole stream in memory: leave out --chunk")
     if given is not None or whole:
         return given
-    if stream.partition(":")[0] in NAMED or stream.startswith(PREFIX) or find(stream) is not None:
+    if not is_file(stream):
         return None
     small = stream != "-" and os.path.isfile(stream) and weight(stream, format_) <= SMALL
     return None if small or not in_pieces(stream, format_, known, wide) else ROUNDS

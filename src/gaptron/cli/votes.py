@@ -20,7 +20,7 @@ def in_words(file: str, format: str | None, label: str | int | None, classes: Se
 
     if file == "-" or not is_table(file, format):
         return False
-    table, _ = next(iter(open_by_name(file, format=format, label=label, classes=classes, chunk=LOOKED_AT)))
+    table = next(iter(open_by_name(file, format=format, label=label, classes=classes, chunk=LOOKED_AT))).X
     cells = [cell for column in table.block(0, table.rows).values() for cell in column.distinct()[0]]
     return any(isinstance(cell, str) and cell in classes for cell in cells) and not all(map(_is_number, classes))
 
@@ -36,11 +36,11 @@ def read(
 
     def parts() -> Iterator[Stream]:
         done = 0
-        for table, codes in source:
-            words = [classes[code] for code in codes]
-            stream = Stream.from_arrays(_advice(table, classes, source.name, done), words, classes, source.name)
+        for rounds in source:
+            words = [classes[code] for code in rounds.y]
+            stream = Stream.from_arrays(_advice(rounds.X, classes, source.name, done), words, classes, source.name)
             yield replace(stream, columns=source.columns)
-            done += len(codes)
+            done += len(words)
 
     if chunk is None:
         return next(parts())

@@ -5,13 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
+from gaptron.cli import options
 from gaptron.errors import SettingError
 
 
 def warm(
-    algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="See `gaptron algorithms`.")] = "advised-gaptron",
+    algorithm: Annotated[str, options.algorithm()] = "advised-gaptron",
     feedback: Annotated[str, typer.Option(help="full or bandit; by default each that the algorithm has.")] = "",
-    loss: Annotated[str, typer.Option(help="logistic, hinge or smooth-hinge.")] = "",
+    loss: Annotated[str, options.loss()] = "",
 ) -> None:
     """Compile an algorithm beforehand, for a service or an image: every kind of rows, one round and many.
 

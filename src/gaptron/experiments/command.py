@@ -11,6 +11,8 @@ FLAGS = {"unit_norm": "--unit-norm", "constant": "--constant", "log1p": "--log1p
 OPTIONS = {
     "format": "--format",
     "label": "--label",
+    "reward": "--reward",
+    "available": "--available",
     "n_features": "--features",
     "index_base": "--index-base",
     "limit": "--limit",
@@ -28,7 +30,7 @@ def play_command(
             words += [OPTIONS[name], str(value)]
         elif name in FLAGS and value:
             words.append(FLAGS[name])
-    if is_table(data, options.get("format")) and not by_name:
+    if is_table(data, options.get("format"), options.get("available")) and not by_name:
         words.append("--raw")  # a table's numbers as they are
     if options.get("header") is not None:
         words.append("--header" if options["header"] else "--no-header")

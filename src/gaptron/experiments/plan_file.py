@@ -17,6 +17,8 @@ _T = TypeVar("_T")
 READING = {
     "format": str,
     "label": (str, int),
+    "reward": (str, int),
+    "available": (str, int),
     "classes": list,
     "n_features": int,
     "index_base": (int, str),

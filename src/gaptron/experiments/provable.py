@@ -14,10 +14,13 @@ from gaptron.types import Feedback, Problem
 SOMETHING = 0.95  # a bound above this share of the rounds is not worth a word
 
 
-def what_would_prove(problem: Problem, X: Any, y: Any, features: Features | None = None) -> account.Account | None:
+def what_would_prove(
+    problem: Problem, X: Any, y: Any, features: Features | None = None, among: Any = None
+) -> account.Account | None:
     """The algorithm and loss with a certificate whose bound on these rounds is smallest; None if all say nothing.
 
-    They are played to know it, with seed 0. `y` holds codes; `features` are given where X is rows by name.
+    They are played to know it, with seed 0. `y` holds codes; `features` are given where X is rows by name, `among`
+    where not every label is available in every round.
     """
     if problem.feedback is Feedback.GRAPH:
         return None
@@ -36,7 +39,7 @@ def what_would_prove(problem: Problem, X: Any, y: Any, features: Features | None
                 observe=False,
                 **width,
             )
-            trace = learner.play(X, y)
+            trace = learner.play(X, y, among=among)
         except GaptronError:  # it cannot play these rounds
             continue
         bound, _ = account.bound(learner, X, y, trace)

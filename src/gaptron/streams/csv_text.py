@@ -15,7 +15,7 @@ from gaptron.streams.block import Available, Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
 from gaptron.streams.source import MARK, Source, Text, texts
-from gaptron.streams.table import LAST, Columns, Places, label_column, place, split, usual_label
+from gaptron.streams.table import LAST, Columns, Places, available_in, label_column, place, split, usual_label
 from gaptron.text_numbers import as_number, as_whole, shown
 
 SAMPLE = 100  # lines below the first that help to tell what it is
@@ -189,7 +189,7 @@ def _quick(text: Text, layout: Layout) -> Block:
         columns=layout.columns,
         notes=layout.notes,
         reward=None if reward is None else table.column(reward).to_numpy(),
-        available=None if groups is None else Available(*distinct(map(split, table.column(groups).to_pylist()))),
+        available=None if groups is None else available_in(table.column(groups)),
     )
 
 
@@ -218,8 +218,7 @@ def _careful(text: Text, layout: Layout) -> Block:
         for at in features if places.reward is None else [*features, places.reward]:
             value = as_number(cells[at])
             if value is None:
-                name = layout.names[at].strip()
-                raise StreamError(text.source, f"column {name}: {shown(cells[at])} is not a number", number)
+                raise StreamError(text.source, no_number(layout.names[at].strip(), cells[at]), number)
             (rewards if at == places.reward else values).append(value)
     X = np.array(values).reshape(len(labels), len(features))
     names, marks = distinct(labels)
@@ -234,6 +233,11 @@ def _careful(text: Text, layout: Layout) -> Block:
         reward=None if places.reward is None else np.array(rewards),
         available=None if places.available is None else Available(*distinct(groups)),
     )
+
+
+def no_number(column: str, cell: str) -> str:
+    """What is wrong with a cell that should write a number."""
+    return f"column {column}: {shown(cell)} is not a number"
 
 
 def cells_of(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:

@@ -119,6 +119,11 @@ def open_stream(
     return _chunks(origin, partial(read, chunk), known, width, base, counts)
 
 
+def is_file(source: str) -> bool:
+    """Is this a file, or standard input, and not the name of a stream made here, fetched or of the data directory?"""
+    return source.partition(":")[0] not in NAMED and not source.startswith(openml.PREFIX) and find(source) is None
+
+
 def in_pieces(path: str, format: str | None, known: bool, wide: bool) -> bool:
     """Can a file or standard input be read in chunks? `known`, `wide`: is all but its width known, and its width?"""
     source = Source(path)

@@ -14,7 +14,7 @@ from gaptron.streams.block import Available, Blame, Block, blame_row
 from gaptron.streams.labels import distinct
 from gaptron.streams.rows import Rows, csr, tidy_rows
 from gaptron.streams.source import Source
-from gaptron.streams.table import Columns, place, split
+from gaptron.streams.table import Columns, available_in, place
 from gaptron.types import Integers, Vector
 
 
@@ -54,9 +54,9 @@ def _block(source: str, table: Any, asked: Columns, first: int) -> Block:
     names, marks = distinct(_labels(table.column(places.label), columns[places.label], blame))
     beside: dict[str, Any] = {}
     if places.reward is not None:
-        beside["reward"] = _rewards(source, table, places.reward, blame)
+        beside["reward"] = rewards(source, table, places.reward, blame)
     if places.available is not None:
-        beside["available"] = _available(table.column(places.available), blame)
+        beside["available"] = available(table, places.available, blame)
     if "idx" in columns and hasattr(table.schema.field("idx").type, "value_field"):
         return Block(_sparse(table, blame), names, marks, blame, **beside)
     features = places.features(len(columns))
@@ -66,15 +66,18 @@ def _block(source: str, table: Any, asked: Columns, first: int) -> Block:
     return Block(X, names, marks, blame, columns=tuple(columns[at] for at in features), **beside)
 
 
-def _rewards(source: str, table: Any, at: int, blame: Blame) -> Vector:
-    rewards: Vector = np.asarray(_dense(source, table, [at], blame), dtype=np.float64).ravel()
-    return rewards
+def rewards(source: str, table: Any, at: int, blame: Blame) -> Vector:
+    """The numbers in a column of rewards."""
+    found: Vector = np.asarray(_dense(source, table, [at], blame), dtype=np.float64).ravel()
+    return found
 
 
-def _available(column: Any, blame: Blame) -> Available:
+def available(table: Any, at: int, blame: Blame) -> Available:
+    """The labels in a column of available ones."""
+    column = table.column(at)
     if column.null_count:
         raise blame(_first_null(column), "the available labels are missing: name at least one")
-    return Available(*distinct(map(split, column.to_pylist())))
+    return available_in(column)
 
 
 def _labels(column: Any, name: str, blame: Blame) -> NDArray[Any]:

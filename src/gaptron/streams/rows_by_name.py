@@ -10,51 +10,68 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gaptron.errors import GaptronError, InputError, StreamError
 from gaptron.features.declaration import Features
 from gaptron.features.encoder import Encoder
 from gaptron.features.tables import Table, of_arrow
-from gaptron.streams.block import Block, blame_row, check_labels, labels_of
-from gaptron.streams.csv_text import SAMPLE, after, cells_of, count_rows
-from gaptron.streams.directory import find
+from gaptron.streams import parquet as parquet_file
+from gaptron.streams.block import Blame, Block, among_of, blame_row, check_labels, labels_of, worth_of
+from gaptron.streams.csv_text import SAMPLE, after, cells_of, count_rows, no_number
+from gaptron.streams.files import is_file
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import Codes, Label, discover, distinct, given
-from gaptron.streams.named import NAMED
 from gaptron.streams.rows import csr
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.stream import Stream
-from gaptron.streams.table import LAST, Column, label_column
+from gaptron.streams.table import LAST, Column, Columns, available_in, column_at, place
 from gaptron.text_numbers import as_number
-from gaptron.types import Integers, Sparse
+from gaptron.types import Integers, Matrix, Sparse, Vector
 from gaptron.validation import MeasuredRows
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+NO_FEATURE = "a row needs a label and a feature"
+NO_MARKS: Integers = np.zeros(0, dtype=np.int64)
 
 
 class Piece(NamedTuple):
-    """Some rows of a file: an Arrow table without the label, and the labels as the file writes them."""
+    """Some rows of a file: an Arrow table of the features, and what the other columns say as the file writes it."""
 
     table: Any
-    labels: Block | None  # a block without features; None: the file is not asked for labels
+    beside: Block  # a block without features; no names, where the file is not asked for labels
+
+
+class Rounds(NamedTuple):
+    """Some rounds whose rows are given by name."""
+
+    X: Table
+    y: Integers  # codes
+    among: NDArray[np.bool_] | None = None  # the last two as in a `Stream`
+    worth: Matrix | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RowsByName:
-    """Rounds whose rows are given by name: an iterable of (table, codes of the labels)."""
+    """A table as rounds, an iterable of `Rounds`."""
 
     name: str
-    label: str  # the column
+    reading: "Reading" = field(repr=False)
     classes: tuple[Label, ...]
     columns: tuple[str, ...]
-    parts: Callable[[], Iterator[tuple[Table, Integers]]] = field(repr=False)
-    whole: tuple[Table, Integers] | None = field(repr=False, default=None)  # where it is in memory
+    parts: Callable[[], Iterator[Rounds]] = field(repr=False)
+    whole: Rounds | None = field(repr=False, default=None)  # where it is in memory
     n_rounds: int | None = None
     notes: tuple[str, ...] = ()
     prepared: tuple[str, ...] = ()
 
-    def __iter__(self) -> Iterator[tuple[Table, Integers]]:
+    def __iter__(self) -> Iterator[Rounds]:
         return self.parts()
+
+    @property
+    def called(self) -> Columns:
+        """The columns that are no features, by name; of what can be read only once, when some rows were read."""
+        return self.reading.called
 
     @property
     def n_classes(self) -> int:
@@ -65,26 +82,28 @@ class RowsByName:
 # --- what is a table ------------------------------------------------------------------------------------------
 
 
-def is_table(path: str | os.PathLike[str], format: str | None = None) -> bool:
-    """Has this file columns by name: CSV, TSV, or Parquet without lists?"""
+def is_table(path: str | os.PathLike[str], format: str | None = None, available: Column | None = None) -> bool:
+    """Has this file columns by name: CSV, TSV, or Parquet without lists, but for the labels in `available`?"""
     source = Source(os.fspath(path))
     kind = format or {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}.get(source.suffixes[0], "")
     if kind == "parquet" and not source.piped:
-        return os.path.isfile(source.path) and not _has_lists(source.path)
+        return os.path.isfile(source.path) and not _has_lists(source.path, available)
     return kind in DELIMITERS or kind == "parquet"
 
 
-def has_names(data: str, format: str | None = None) -> bool:
-    """Is this a table, and not the name of a stream made here or of a data set of the data directory?"""
-    return data.partition(":")[0] not in NAMED and find(data) is None and is_table(data, format)
+def has_names(data: str, format: str | None = None, available: Column | None = None) -> bool:
+    """Is this a table, and not the name of a stream?"""
+    return is_file(data) and is_table(data, format, available)
 
 
-def _has_lists(path: str) -> bool:
+def _has_lists(path: str, available: Column | None) -> bool:
     from pyarrow import parquet  # noqa: PLC0415
     from pyarrow import types as is_  # noqa: PLC0415
 
     try:
-        return any(is_.is_nested(kind) for kind in parquet.read_schema(path).types)
+        schema = parquet.read_schema(path)
+        may = None if available is None else column_at(path, schema.names, available, "available")
+        return any(is_.is_nested(kind) for at, kind in enumerate(schema.types) if at != may)
     except Exception:  # whatever is wrong is said by whoever reads it
         return False
 
@@ -97,6 +116,8 @@ def open_by_name(
     *,
     format: str | None = None,
     label: Column | None = None,
+    reward: Column | None = None,
+    available: Column | None = None,
     classes: Iterable[Label] | None = None,
     chunk: int | None = None,
     header: bool | None = None,
@@ -111,6 +132,8 @@ def open_by_name(
         format: csv, tsv or parquet, where the extension does not say it.
         label: the label's column, by name or number from 0; by default one called y, label, class or target; in a file
             without a header the last.
+        reward: the column that says what the right label is worth, from 0 to 1, for bandit feedback; no feature.
+        available: the column that says which labels are available, separated by | (or, in Parquet, lists); no feature.
         classes: the labels in code order; by default the sorted labels found.
         chunk: read so many rows at a time. Without `classes` the file is then read once before, for its labels.
         header: is the first line of a text a header? By default it is if none of its cells is a number.
@@ -119,7 +142,7 @@ def open_by_name(
         watch: called while a text file is read, with the number of its bytes that have been read.
     """
     source = Source(os.fspath(path), watch)
-    reading = Reading(source, format, label, header)
+    reading = Reading(source, format, Columns(label, reward, available), header)
     listed = None if classes is None else _given(source, classes)
     if chunk is not None:
         if shuffle is not None:
@@ -129,36 +152,48 @@ def open_by_name(
     if not pieces:
         raise StreamError(source.name, "holds no rounds")
     (piece,) = pieces
-    assert piece.labels is not None
-    check_labels(piece.labels, listed=listed is not None)
-    labels = listed or _discovered(source, piece.labels.names, piece.labels.text)
-    y, rows = labels_of(piece.labels, Codes(labels, piece.labels.text)), piece.table
-    prepared = []
-    if limit is not None and limit < len(y):
-        rows, y = rows.slice(0, limit), y[:limit]
+    check_labels(piece.beside, listed=listed is not None)
+    labels = listed or _discovered(source, piece.beside.labels, piece.beside.text)
+    count, prepared = piece.table.num_rows, []
+    if limit is not None and limit < count:
+        count = limit
         prepared.append(f"first {limit} rounds")
+    chosen: slice | Integers = slice(count)
     if shuffle is not None:
-        order = np.random.default_rng(shuffle).permutation(len(y))
-        rows, y = rows.take(order), y[order]
+        chosen = np.random.default_rng(shuffle).permutation(count)
         prepared.append(f"shuffled (seed {shuffle})")
-    whole = of_arrow(rows, text=piece.labels.text), y
+    whole = _rounds(piece, labels, chosen)
     return RowsByName(
         source.name,
-        reading.label_name,
+        reading,
         labels,
-        tuple(rows.column_names),
+        tuple(piece.table.column_names),
         lambda: iter([whole]),
         whole,
-        len(y),
+        count,
         tuple(reading.notes),
         tuple(prepared),
+    )
+
+
+def _rounds(piece: Piece, classes: tuple[Label, ...], chosen: slice | Integers) -> Rounds:
+    """The first rounds of a piece, or those of the given numbers."""
+    table, block = piece
+    codes = Codes(classes, block.text)
+    y, among, worth = labels_of(block, codes), among_of(block, codes), worth_of(block)
+    rows = table.slice(0, chosen.stop) if isinstance(chosen, slice) else table.take(chosen)
+    return Rounds(
+        of_arrow(rows, text=block.text),
+        y[chosen],
+        None if among is None else among[chosen],
+        None if worth is None else worth[chosen],
     )
 
 
 def encoded(source: RowsByName, features: Features | None = None) -> Stream:
     """A table that is in memory as rows of numbers: each encoded by the rows before it, as a learner would do it."""
     assert source.whole is not None
-    table, y = source.whole
+    table, y, among, worth = source.whole
     encoder = Encoder(features or Features())
     step = encoder.block_rows(table)
     parts = []
@@ -171,28 +206,26 @@ def encoded(source: RowsByName, features: Features | None = None) -> Stream:
     X = csr(values, indices, np.cumsum(lengths), encoder.width)
     rows = MeasuredRows(X, np.ones(len(y)))  # every row has length 1, but for rounding
     words = (*source.prepared, "encoded by name")
-    return Stream(rows, y, source.classes, source.name, words, source.notes, source.columns)
+    return Stream(rows, y, source.classes, source.name, words, source.notes, source.columns, among=among, worth=worth)
 
 
 def open_unlabelled(
     path: str | os.PathLike[str],
     *,
-    without: str = "",
+    without: Columns,
+    classes: tuple[Label, ...],
     format: str | None = None,
     chunk: int = 1 << 16,
     header: bool | None = None,
-) -> Iterator[Table]:
-    """The rows of a table, some at a time, without the column called `without` if there is one."""
+) -> Iterator[tuple[Table, NDArray[np.bool_] | None]]:
+    """The rows of a table, some at a time, and which labels are available, None: all.
+
+    `without`: columns by name that are no features, each left out where it is there; `classes`: all labels.
+    """
     source = Source(os.fspath(path))
-    for piece in Reading(source, format, None, header, labelled=False).pieces(chunk):
-        names = piece.table.column_names
-        yield of_arrow(piece.table.drop_columns([without]) if without in names else piece.table, text=_is_text(piece))
-
-
-def _is_text(piece: Piece) -> bool:
-    import pyarrow as pa  # noqa: PLC0415
-
-    return all(pa.types.is_string(kind) for kind in piece.table.schema.types)
+    for piece in Reading(source, format, without, header, labelled=False).pieces(chunk):
+        block = piece.beside
+        yield of_arrow(piece.table, text=block.text), among_of(block, Codes(classes, block.text))
 
 
 def _in_chunks(
@@ -207,33 +240,30 @@ def _in_chunks(
         found: dict[Label, None] = {}
         rounds, text = 0, False
         for piece in reading.pieces(chunk):
-            assert piece.labels is not None
-            check_labels(piece.labels, listed=False)
-            found |= dict.fromkeys(piece.labels.names)
-            rounds, text = rounds + piece.table.num_rows, piece.labels.text
+            check_labels(piece.beside, listed=False)
+            found |= dict.fromkeys(piece.beside.labels)
+            rounds, text = rounds + piece.table.num_rows, piece.beside.text
         if not rounds:
             raise StreamError(source.name, "holds no rounds")
         labels = _discovered(source, list(found), text)
         notes = ("classes learned by one pass over the file",)
     known = labels
 
-    def parts() -> Iterator[tuple[Table, Integers]]:
+    def parts() -> Iterator[Rounds]:
         left = limit
         for piece in reading.pieces(chunk):
-            assert piece.labels is not None
-            check_labels(piece.labels, listed=True)
-            y, rows = labels_of(piece.labels, Codes(known, piece.labels.text)), piece.table
+            check_labels(piece.beside, listed=True)
+            rounds = _rounds(piece, known, slice(left))
+            yield rounds
             if left is not None:
-                rows, y = rows.slice(0, left), y[:left]
-                left -= len(y)
-            yield of_arrow(rows, text=piece.labels.text), y
-            if left == 0:
-                return
+                left -= len(rounds.y)
+                if left == 0:
+                    return
 
-    columns, label = reading.columns()
+    columns = reading.columns()
     count = rounds if limit is None or rounds is None else min(limit, rounds)
     words = () if limit is None else (f"first {limit} rounds",)
-    return RowsByName(source.name, label, labels, columns, parts, None, count, (*reading.notes, *notes), words)
+    return RowsByName(source.name, reading, labels, columns, parts, None, count, (*reading.notes, *notes), words)
 
 
 def _given(source: Source, classes: Iterable[Label]) -> tuple[Label, ...]:
@@ -260,24 +290,24 @@ class Reading:
         self,
         source: Source,
         format: str | None,
-        label: Column | None,
+        asked: Columns,
         header: bool | None,
         labelled: bool = True,
     ) -> None:
         self.source = source
         self.format = format or {".tsv": "tsv", ".parquet": "parquet"}.get(source.suffixes[0], "csv")
         self.notes: list[str] = []
-        self.label_name = ""
-        self._label = label
+        self.called = Columns()  # as they are called, once some rows were read
+        self._asked = asked
         self._header = header
         self._labelled = labelled
         if not source.piped and not os.path.exists(source.path):
             raise StreamError(source.name, "there is no such file")
 
-    def columns(self) -> tuple[tuple[str, ...], str]:
-        """The names of the columns, and of the label's. Not for what can be read only once."""
+    def columns(self) -> tuple[str, ...]:
+        """The names of the features' columns; none of what can be read only once."""
         first = None if self.source.piped else next(self.pieces(SAMPLE), None)
-        return ((), self.label_name) if first is None else (tuple(first.table.column_names), self.label_name)
+        return () if first is None else tuple(first.table.column_names)
 
     def pieces(self, rows: int | None) -> Iterator[Piece]:
         """The file, so many rows at a time; None: all at once."""
@@ -290,6 +320,8 @@ class Reading:
     # --- text ---
 
     def _text(self, rows: int | None, delimiter: str) -> Iterator[Piece]:
+        import pyarrow as pa  # noqa: PLC0415
+
         pieces = texts(self.source, rows)
         first: list[Text] = []  # as many as it takes to know what the first line is
         sample: list[tuple[int, bytes]] = []
@@ -306,24 +338,40 @@ class Reading:
         header = self._has_header(cells, below)
         names = [name.strip() or f"column {at}" for at, name in enumerate(cells)] if header else None
         names = names or [str(at) for at in range(len(cells))]
-        spot = self._spot(names, header) if self._labelled else None
-        left_out = [] if spot is None else [spot]
-        if header and not cells[0].strip() and spot != 0 and count_rows(below):
+        spots = self._spots(names, header)
+        left_out = list(spots.values())
+        if header and not cells[0].strip() and 0 not in left_out and count_rows(below):
             left_out.append(0)
             self._note("the nameless first column, which counts the rows, is left out")
-        _check_names(self.source.name, names, left_out)
+        features = _features(self.source.name, names, left_out)
         skip = sample[0][0] if header else 0
         for text in [*first, *pieces]:
             text.check_line_ends()
             if skip >= text.first:
                 text = after(text, skip)
             if next(text.rounds(), None) is not None:
-                yield _piece(text, _string_columns(text, len(names), delimiter), names, spot, left_out)
+                columns = _string_columns(text, len(names), delimiter)
+                table = pa.table([columns[at] for at in features], names=[names[at] for at in features])
+                yield Piece(table, self._text_beside(text, columns, names, spots))
+
+    def _text_beside(self, text: Text, columns: list[Any], names: list[str], spots: dict[str, int]) -> Block:
+        block = Block(np.zeros((len(columns[0]), 0)), [], NO_MARKS, text.blame, text=True)
+        if "available" in spots:
+            block = block._replace(available=available_in(columns[spots["available"]]))
+        if not self._labelled:
+            return block
+        labels = columns[spots["label"]].combine_chunks().dictionary_encode()
+        found, which = distinct([name.strip() for name in labels.dictionary.to_pylist()])
+        block = block._replace(names=found, marks=which[labels.indices.to_numpy()])
+        if "reward" in spots:
+            at = spots["reward"]
+            block = block._replace(reward=_rewards(columns[at], names[at], text.blame))
+        return block
 
     def _has_header(self, cells: list[str], below: list[list[str]]) -> bool:
         if self._header is not None:
             return self._header
-        if isinstance(self._label, str) and as_number(self._label) is None:
+        if self._labelled and self._asked.by_name:
             return True
         numbers = [as_number(cell) is not None for cell in cells]
         if not any(numbers):
@@ -339,17 +387,19 @@ class Reading:
             return told
         return False
 
-    def _spot(self, names: list[str], header: bool) -> int:
-        """The number of the label's column."""
+    def _spots(self, names: list[str], header: bool) -> dict[str, int]:
+        """The numbers of the columns that are no features: all that are asked for or, without labels, those there."""
+        if not self._labelled:
+            return {role: names.index(name) for role, name in self._asked._asdict().items() if name in names}
         if len(names) < 2:
-            raise StreamError(self.source.name, "a row needs a label and a feature", 1)
-        if self._label is None and not header:
+            raise StreamError(self.source.name, NO_FEATURE, 1)
+        last = self._asked.label is None and not header
+        if last:
             self._note(LAST)
-            spot = len(names) - 1
-        else:
-            spot = label_column(self.source.name, names, self._label)
-        self.label_name = names[spot]
-        return spot
+        places = place(self.source.name, names, self._asked, len(names) - 1 if last else None)
+        spots = {role: at for role, at in places._asdict().items() if at is not None}
+        self.called = Columns(**{role: names[at] for role, at in spots.items()})
+        return spots
 
     # --- Parquet ---
 
@@ -375,35 +425,47 @@ class Reading:
 
     def _typed_piece(self, table: Any, start: int) -> Piece:
         names = table.column_names
-        spot = self._spot(names, True) if self._labelled else None
-        _check_names(self.source.name, names, [])
-        if spot is None:
-            return Piece(table, None)
-        column = table.column(spot)
-        if hasattr(column.type, "value_type"):
-            column = column.cast(column.type.value_type)
-        block = Block(np.zeros((table.num_rows, 0)), *distinct(column.to_pylist()), blame_row(self.source.name, start))
-        return Piece(table.remove_column(spot), block)
+        spots = self._spots(names, True)
+        features = _features(self.source.name, names, list(spots.values()))
+        blame = blame_row(self.source.name, start)
+        block = Block(np.zeros((table.num_rows, 0)), [], NO_MARKS, blame)
+        if "available" in spots:
+            block = block._replace(available=parquet_file.available(table, spots["available"], blame))
+        if self._labelled:
+            column = table.column(spots["label"])
+            if hasattr(column.type, "value_type"):
+                column = column.cast(column.type.value_type)
+            found, marks = distinct(column.to_pylist())
+            block = block._replace(names=found, marks=marks)
+            if "reward" in spots:
+                block = block._replace(reward=parquet_file.rewards(self.source.name, table, spots["reward"], blame))
+        return Piece(table.select(features), block)
 
 
-def _check_names(source: str, names: list[str], left_out: list[int]) -> None:
-    used = [name for at, name in enumerate(names) if at not in left_out]
+def _features(source: str, names: list[str], left_out: list[int]) -> list[int]:
+    """The numbers of the columns that are features."""
+    features = [at for at in range(len(names)) if at not in left_out]
+    if not features:
+        raise StreamError(source, NO_FEATURE, 1)
+    used = [names[at] for at in features]
     twice = next((name for at, name in enumerate(used) if name in used[:at]), None)
     if twice is not None:
         raise StreamError(source, f"two columns are called {twice}: give one of them another name")
+    return features
 
 
-def _piece(text: Text, columns: list[Any], names: list[str], spot: int | None, left_out: list[int]) -> Piece:
-    import pyarrow as pa  # noqa: PLC0415
-
-    kept = [at for at in range(len(names)) if at not in left_out]
-    table = pa.table([columns[at] for at in kept], names=[names[at] for at in kept])
-    if spot is None:
-        return Piece(table, None)
-    labels = columns[spot].combine_chunks().dictionary_encode()
-    found, which = distinct([name.strip() for name in labels.dictionary.to_pylist()])
-    marks = which[labels.indices.to_numpy()]
-    return Piece(table, Block(np.zeros((table.num_rows, 0)), found, marks, text.blame, text=True))
+def _rewards(column: Any, name: str, blame: Blame) -> Vector:
+    """The numbers that a column of texts writes."""
+    cells = column.combine_chunks().dictionary_encode()
+    marks = cells.indices.to_numpy()
+    numbers = np.zeros(len(cells.dictionary))
+    for mark, text in enumerate(cells.dictionary.to_pylist()):
+        number = as_number(text)
+        if number is None:
+            raise blame(int(np.argmax(marks == mark)), no_number(name, text))
+        numbers[mark] = number
+    rewards: Vector = numbers[marks]
+    return rewards
 
 
 def _string_columns(text: Text, count: int, delimiter: str) -> list[Any]:

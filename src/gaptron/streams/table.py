@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gaptron.errors import StreamError
+from gaptron.streams.block import Available
+from gaptron.streams.labels import distinct
 
 Column = str | int
 """A column by its name, or by its number from 0 (from the end if negative)."""
@@ -47,8 +49,8 @@ def place(source: str, names: Sequence[str], columns: Columns, label: int | None
     """Where the columns are; `label`: the number of the label's, where it is known."""
     if label is None:
         label = label_column(source, names, columns.label)
-    reward = None if columns.reward is None else _column(source, names, columns.reward, "reward")
-    available = None if columns.available is None else _column(source, names, columns.available, "available")
+    reward = None if columns.reward is None else column_at(source, names, columns.reward, "reward")
+    available = None if columns.available is None else column_at(source, names, columns.available, "available")
     found = Places(label, reward, available)
     there = [at for at in found if at is not None]
     if len(set(there)) < len(there):
@@ -63,10 +65,21 @@ def split(cell: Any) -> tuple[Any, ...]:
     return tuple(cell) if isinstance(cell, (list, tuple)) else (cell,)
 
 
+def available_in(column: Any) -> Available:
+    """The available labels in an Arrow column of texts or lists."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if not pa.types.is_string(column.type):
+        return Available(*distinct(map(split, column.to_pylist())))
+    cells = column.combine_chunks().dictionary_encode()  # so that each text is split once
+    groups, which = distinct(map(split, cells.dictionary.to_pylist()))
+    return Available(groups, which[cells.indices.to_numpy()])
+
+
 def label_column(source: str, names: Sequence[str], label: Column | None) -> int:
     """The number of the label column among names; by default one with a usual name."""
     if label is not None:
-        return _column(source, names, label, "label")
+        return column_at(source, names, label, "label")
     at = usual_label(source, names)
     if at is None:
         raise StreamError(source, f"which column is the label? Say label=..., one of: {_listed(names)}")
@@ -84,7 +97,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
-def _column(source: str, names: Sequence[str], column: Column, role: str) -> int:
+def column_at(source: str, names: Sequence[str], column: Column, role: str) -> int:
+    """The number of a column that a user names; `role` is what errors call it."""
     if column in names:
         return _only(source, names, str(column), role)
     try:
