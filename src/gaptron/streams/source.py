@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -39,6 +39,11 @@ class Source:
     def piped(self) -> bool:
         """Is it standard input?"""
         return self.path == "-"
+
+    @property
+    def at_rest(self) -> bool:
+        """Is it a file, of which the next bytes are there whenever they are asked for?"""
+        return not self.piped and os.path.isfile(self.path)
 
     @property
     def name(self) -> str:
@@ -157,7 +162,7 @@ class Text(NamedTuple):
         return StreamError(self.source, problem, number)
 
 
-def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Iterator[Text]:
+def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Generator[Text, None, None]:
     """The source in pieces of at most `rows` lines and of about `PIECE` bytes; None: in one piece."""
     first = 1
     with source.open() as file:

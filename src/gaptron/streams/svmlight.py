@@ -4,17 +4,21 @@ Labels are whole numbers, indices go up along a line, `qid:` is passed over. Fea
 file does not say: the user does, or else they count from 0 if an index 0 is among the rounds read first.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
 from gaptron.errors import InputError
+from gaptron.streams.ahead import worked
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
 from gaptron.streams.rows import CSR, csr, row_of
 from gaptron.streams.source import Source, Text, texts
 from gaptron.text_numbers import as_number, shown
 from gaptron.types import Integers, Vector
+
+T = TypeVar("T")
 
 LARGEST_INDEX = 2**31 - 1
 SHORTEST_PAIR = 4  # bytes of 1:1 and what stands before it
@@ -29,24 +33,42 @@ def known_base(index_base: str | int) -> int | None:
     return bases[str(index_base)]
 
 
-def read(source: Source, rows: int | None, base: int | None) -> Iterator[Block]:
-    """The rounds of the source, `rows` lines to a block; None: all in one. `base` None: seen from the first block."""
-    for text in texts(source, rows, comment=b"#"):
-        text.check_line_ends()
-        X, labels, lowest = _parsed(text)
-        if not labels.size:
-            continue
-        if base is None:
-            base = 0 if lowest == 0 else 1
-        if base == 1 and lowest == 0:
-            raise text.blame(
-                row_of(X, int(np.argmin(X.indices))),
-                "feature index 0, but features count from 1 so far: say index_base=0 if they count from 0",
-            )
-        if base:
-            X.indices -= base
-        rows_read = csr(X.data, X.indices, X.indptr, max(X.shape[1] - base, 0))
-        yield Block(rows_read, *_whole_labels(labels, text), text.blame, text=True, index_base=base)
+def read(source: Source, rows: int | None, base: int | None, then: Callable[[Block], T]) -> Iterator[T]:
+    """`then` of the rounds of the source, `rows` lines to a block; None: all in one.
+
+    `base` None: seen from the first block.
+    """
+    pieces = texts(source, rows, comment=b"#")
+    if base is None:
+        for block in filter(None, map(_block, pieces)):
+            base = block.index_base
+            yield then(block)
+            break
+
+    def work(text: Text) -> T | None:
+        block = _block(text, base)
+        return None if block is None else then(block)
+
+    yield from worked(work, pieces, in_threads=rows is not None and source.at_rest)
+
+
+def _block(text: Text, base: int | None = None) -> Block | None:
+    """The rounds of a text; None if there are none."""
+    text.check_line_ends()
+    X, labels, lowest = _parsed(text)
+    if not labels.size:
+        return None
+    if base is None:
+        base = 0 if lowest == 0 else 1
+    if base == 1 and lowest == 0:
+        raise text.blame(
+            row_of(X, int(np.argmin(X.indices))),
+            "feature index 0, but features count from 1 so far: say index_base=0 if they count from 0",
+        )
+    if base:
+        X.indices -= base
+    rows_read = csr(X.data, X.indices, X.indptr, max(X.shape[1] - base, 0))
+    return Block(rows_read, *_whole_labels(labels, text), text.blame, text=True, index_base=base)
 
 
 def _whole_labels(labels: Vector, text: Text) -> tuple[list[str], Integers]:

@@ -6,17 +6,21 @@ added. A word that touches the first bar is a tag, as in Vowpal Wabbit itself.
 
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from gaptron.errors import StreamError
+from gaptron.streams.ahead import worked
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
 from gaptron.streams.rows import csr, tidy_rows
 from gaptron.streams.source import Source, Text, texts
 from gaptron.text_numbers import as_number, shown
+
+T = TypeVar("T")
 
 WIDTH = 2**18
 """Columns, unless the user says otherwise."""
@@ -29,13 +33,15 @@ class _MalformedError(ValueError):
     """What is wrong with a line."""
 
 
-def read(source: Source, rows: int | None, n_features: int) -> Iterator[Block]:
-    """The rounds of the source, `rows` lines to a block; None: all in one."""
-    for text in texts(source, rows):
+def read(source: Source, rows: int | None, n_features: int, then: Callable[[Block], T]) -> Iterator[T]:
+    """`then` of the rounds of the source, `rows` lines to a block; None: all in one."""
+
+    def work(text: Text) -> T | None:
         text.check_line_ends()
         block = (_quick(text, n_features) if n_features <= WIDEST else None) or _careful(text, n_features)
-        if len(block.marks):
-            yield block
+        return then(block) if len(block.marks) else None
+
+    yield from worked(work, texts(source, rows), in_threads=rows is not None and source.at_rest)
 
 
 def _quick(text: Text, n_features: int) -> Block | None:
