@@ -23,10 +23,13 @@ T = TypeVar("T")
 class Read(Protocol):
     """A reader of one source."""
 
-    def __call__(self, rows: int | None, base: int | None, then: Callable[[Block], T]) -> Iterator[T]:
+    def __call__(
+        self, rows: int | None, base: int | None, then: Callable[[Block], T], outline: bool = False
+    ) -> Iterator[T]:
         """`then` of each block of so many rounds, from the start (None: of one), features counted from `base`.
 
-        `base` None: as found. `then` may be called in threads, and ahead of whoever takes what it makes.
+        `base` None: as found. `then` may be called in threads, and ahead of whoever takes what it makes. `outline`: of
+        blocks with the right labels and widths but without most values, where the format has it.
         """
         ...
 
@@ -39,6 +42,7 @@ class Format(NamedTuple):
     binary: bool = False  # packs itself, and is read by jumping about in it
     whole: bool = False  # cannot be read in chunks
     width: int | None = None  # n_features, where the format alone settles it
+    outline: bool = False  # shows labels and widths without a look at every value
 
 
 PACKED = 6  # times as long as its compressed form text is, or so
@@ -47,9 +51,9 @@ FORMATS = {
     "csv": Format((".csv",), table=True),
     "npz": Format((".npz",), binary=True, whole=True),
     "parquet": Format((".parquet",), table=True, binary=True),
-    "svmlight": Format((".svm", ".svmlight", ".libsvm")),
+    "svmlight": Format((".svm", ".svmlight", ".libsvm"), outline=True),
     "tsv": Format((".tsv",), table=True),
-    "vw": Format((".vw", ".vwtxt"), width=vw.WIDTH),
+    "vw": Format((".vw", ".vwtxt"), width=vw.WIDTH, outline=True),
 }
 
 
@@ -65,6 +69,7 @@ def open_stream(
     chunk: int | None = None,
     index_base: str | int = "auto",
     header: bool | None = None,
+    measure: bool = True,
     watch: Callable[[int], None] | None = None,
 ) -> Stream | Chunks:
     """A stream from a file, from standard input or by name.
@@ -86,6 +91,8 @@ def open_stream(
             (the whole file; in chunks that need no pass before, the first chunk), else 1. Give it whenever several
             files belong together; `index_base` of the stream says what was used.
         header: is the first line of a CSV or TSV file a header? By default the lines below it show that.
+        measure: look at every value in that pass. False: it may look at labels and widths alone, which is quicker; then
+            `norm` is None, and what is wrong with a value is said when it is read.
         watch: called while a text file is read, with the number of its bytes that have been read.
 
     Raises:
@@ -106,7 +113,14 @@ def open_stream(
     if entry is not None:
         known_width = n_features or entry.n_features
         return entry.fitted(
-            open_stream(entry.path, n_features=known_width, classes=classes, chunk=chunk, index_base=index_base)
+            open_stream(
+                entry.path,
+                n_features=known_width,
+                classes=classes,
+                chunk=chunk,
+                index_base=index_base,
+                measure=measure,
+            )
         )
     if min(x for x in (chunk, n_features, 1) if x is not None) < 1:
         raise InputError("chunk and n_features must be at least 1")
@@ -125,7 +139,7 @@ def open_stream(
     if FORMATS[name].whole or (FORMATS[name].binary and origin.piped):
         raise StreamError(origin.name, f"{name} cannot be read in chunks from here: leave out chunk")
     counts = name == "svmlight" and base is None  # from what do features count?
-    return _chunks(origin, read, chunk, known, width, base, counts)
+    return _chunks(origin, read, chunk, known, width, base, counts, FORMATS[name].outline and not measure)
 
 
 def in_pieces(path: str, format: str | None, known: bool, wide: bool) -> bool:
@@ -170,12 +184,12 @@ def _reader(
     if base is not None and name != "svmlight":
         raise StreamError(source.name, f"index_base= is for svmlight files, and this is {name}: leave it out")
     readers: dict[str, Read] = {
-        "csv": lambda rows, _, then: map(then, csv_text.read(source, rows, columns, header)),
-        "npz": lambda rows, _, then: map(then, npz.read(source)),
-        "parquet": lambda rows, _, then: map(then, parquet.read(source, rows, columns)),
-        "svmlight": lambda rows, base, then: svmlight.read(source, rows, base, then),
-        "tsv": lambda rows, _, then: map(then, csv_text.read(source, rows, columns, header, "\t")),
-        "vw": lambda rows, _, then: vw.read(source, rows, width or vw.WIDTH, then),
+        "csv": lambda rows, _, then, outline=False: map(then, csv_text.read(source, rows, columns, header)),
+        "npz": lambda rows, _, then, outline=False: map(then, npz.read(source)),
+        "parquet": lambda rows, _, then, outline=False: map(then, parquet.read(source, rows, columns)),
+        "svmlight": partial(svmlight.read, source),
+        "tsv": lambda rows, _, then, outline=False: map(then, csv_text.read(source, rows, columns, header, "\t")),
+        "vw": lambda rows, _, then, outline=False: vw.read(source, rows, width or vw.WIDTH, then, outline),
     }
     return readers[name]
 
@@ -188,15 +202,20 @@ def _chunks(
     width: int | None,
     base: int | None,
     guess: bool,
+    outline: bool,
 ) -> Chunks:
-    """The rounds of a source, read when they are asked for. `guess`: `base` must be found out."""
+    """The rounds of a source, read when they are asked for.
+
+    `guess`: `base` must be found out. `outline`: the pass before need not look at every value.
+    """
     scan = Scan()
     notes: tuple[str, ...] = ()
     if classes is None or width is None:
         if source.piped:
             raise StreamError(source.name, "reading it in chunks needs classes=... and n_features=...")
         # Counted from 0 the rows are as they stand, so that the whole file says what they count from.
-        scan = _scan(source, read(chunk, 0 if guess else base, partial(_look, listed=classes is not None)))
+        look = partial(_look, listed=classes is not None, measured=not outline)
+        scan = _scan(source, read(chunk, 0 if guess else base, look, outline))
         if guess:
             base = 0 if scan.index_0 else 1
         widest = max(scan.widest - (base or 0), 0) if guess else scan.widest
@@ -246,9 +265,9 @@ class Scan(NamedTuple):
     norm: float | None = None  # of the longest row
 
 
-def _look(block: Block, listed: bool) -> Scan:
+def _look(block: Block, listed: bool, measured: bool) -> Scan:
     """What one block shows."""
-    norm = float(measure(block).norms.max(initial=0.0))
+    norm = float(measure(block).norms.max(initial=0.0)) if measured else None
     check_labels(block, listed)
     index_0 = sparse.issparse(block.X) and bool((block.X.indices == 0).any())
     T, width = block.X.shape
@@ -263,7 +282,7 @@ def _scan(source: Source, looks: Iterator[Scan]) -> Scan:
             widest=max(scan.widest, look.widest),
             n_rounds=(scan.n_rounds or 0) + (look.n_rounds or 0),
             index_0=scan.index_0 or look.index_0,
-            norm=max(scan.norm or 0.0, look.norm or 0.0),
+            norm=None if look.norm is None else max(scan.norm or 0.0, look.norm),
         )
     if not scan.n_rounds:
         raise _empty(source)

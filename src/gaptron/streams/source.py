@@ -138,6 +138,13 @@ class Text(NamedTuple):
         """The bytes, the last line ended as the others are."""
         return self.data if self.data.endswith(b"\n") else self.data + b"\n"
 
+    def outline(self, keep: Callable[[Any, Any, Any], int]) -> "Text":
+        """The same lines, each cut short by a compiled verb."""
+        data = np.frombuffer(self.ended, dtype=np.uint8)
+        kept = np.empty(len(data), dtype=np.uint8)
+        size = keep(data, np.flatnonzero(data == LINE_FEED), kept)
+        return self._replace(data=kept[:size].tobytes())
+
     def rounds(self) -> Iterator[tuple[int, bytes]]:
         """The lines that hold a round, with their numbers: not blank, comment cut off."""
         for number, line in enumerate(io.BytesIO(self.data), self.first):

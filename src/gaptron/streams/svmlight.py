@@ -33,10 +33,12 @@ def known_base(index_base: str | int) -> int | None:
     return bases[str(index_base)]
 
 
-def read(source: Source, rows: int | None, base: int | None, then: Callable[[Block], T]) -> Iterator[T]:
+def read(
+    source: Source, rows: int | None, base: int | None, then: Callable[[Block], T], outline: bool = False
+) -> Iterator[T]:
     """`then` of the rounds of the source, `rows` lines to a block; None: all in one.
 
-    `base` None: seen from the first block.
+    `base` None: seen from the first block. `outline`: of labels, the smallest and the largest index alone.
     """
     pieces = texts(source, rows, comment=b"#")
     if base is None:
@@ -46,10 +48,17 @@ def read(source: Source, rows: int | None, base: int | None, then: Callable[[Blo
             break
 
     def work(text: Text) -> T | None:
-        block = _block(text, base)
+        block = _block(_outline(text) if outline else text, base)
         return None if block is None else then(block)
 
     yield from worked(work, pieces, in_threads=rows is not None and source.at_rest)
+
+
+def _outline(text: Text) -> Text:
+    from gaptron.kernels.text import svmlight_outline  # noqa: PLC0415
+
+    text.check_line_ends()
+    return text if b"#" in text.data else text.outline(svmlight_outline)
 
 
 def _block(text: Text, base: int | None = None) -> Block | None:

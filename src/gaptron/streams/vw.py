@@ -25,7 +25,6 @@ T = TypeVar("T")
 WIDTH = 2**18
 """Columns, unless the user says otherwise."""
 
-LONG_ROW = 512  # entries past which SciPy puts a row in order
 WIDEST = 2**31  # columns that the compiled reader can number
 
 
@@ -33,11 +32,17 @@ class _MalformedError(ValueError):
     """What is wrong with a line."""
 
 
-def read(source: Source, rows: int | None, n_features: int, then: Callable[[Block], T]) -> Iterator[T]:
-    """`then` of the rounds of the source, `rows` lines to a block; None: all in one."""
+def read(
+    source: Source, rows: int | None, n_features: int, then: Callable[[Block], T], outline: bool = False
+) -> Iterator[T]:
+    """`then` of the rounds of the source, `rows` lines to a block; None: all in one. `outline`: of labels alone."""
 
     def work(text: Text) -> T | None:
         text.check_line_ends()
+        if outline:
+            from gaptron.kernels.text import vw_outline  # noqa: PLC0415
+
+            text = text.outline(vw_outline)
         block = (_quick(text, n_features) if n_features <= WIDEST else None) or _careful(text, n_features)
         return then(block) if len(block.marks) else None
 
@@ -53,7 +58,8 @@ def _quick(text: Text, n_features: int) -> Block | None:
     marks, ends = np.empty(most_rows, dtype=np.int64), np.zeros(most_rows + 1, dtype=np.int64)
     spans = np.empty((most_rows, 2), dtype=np.int64)
     indices, values = np.empty(most_entries, dtype=np.int32), np.empty(most_entries)
-    (keys, ranked), spare = np.empty((2, LONG_ROW), dtype=np.int64), np.empty(LONG_ROW)
+    key = np.int32 if n_features <= compiled.NARROW else np.int64
+    (keys, ranked), spare = np.empty((2, compiled.LONG_ROW), dtype=key), np.empty(compiled.LONG_ROW)
     for room in (len(data) // 64 + 16, len(data)):  # few numbers are left to us, or else nearly all
         left = np.empty((room, 3), dtype=np.int64)
         rows, known, many, untidy, fault = compiled.vw(
