@@ -621,13 +621,13 @@ def _provable(
     learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any, *, quiet: bool
 ) -> Any:
     """Which certificate says something where the bound says nothing; None: not looked for, {}: none does."""
+    whole = _in_memory(source)
+    if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
+        return None
     from rich.console import Console  # noqa: PLC0415
 
     from gaptron.experiments.provable import what_would_prove  # noqa: PLC0415
 
-    whole = _in_memory(source)
-    if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
-        return None
     features = rows_by_name.declared(*declared) if declared else None
     said = "looking for a certificate that says something"
     with contextlib.nullcontext() if quiet else Console(stderr=True).status(said):
