@@ -147,7 +147,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(reading, "SMALL", 0)
     monkeypatch.setattr(source, "PIECE", 1 << 15)
     peaks = []
-    for copies in (1, 1, 6):  # once for what is imported
+    for copies in (4, 4, 24):  # once for what is imported; all of them longer than what is read ahead
         path = writers.put(
             tmp_path, "a.svm", "".join(f"{at % 3} {at % 7 + 1}:0.5 {at % 50 + 9}:1\n" for at in range(9000)) * copies
         )

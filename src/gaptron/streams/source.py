@@ -127,11 +127,12 @@ class Text(NamedTuple):
     first: int  # the number of the first line, from 1
     data: bytes
     comment: bytes | None
+    feeds: int | None = None  # how many lines are ended, where that has been counted
 
     @property
     def lines(self) -> int:
         """How many lines there are at most."""
-        return line_feeds(self.data) + 1
+        return (line_feeds(self.data) if self.feeds is None else self.feeds) + 1
 
     @property
     def ended(self) -> bytes:
@@ -173,10 +174,10 @@ def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Gen
     """The source in pieces of at most `rows` lines and of about `PIECE` bytes; None: in one piece."""
     first = 1
     with source.open() as file:
-        for data, lines in [(file.read(), 0)] if rows is None else _pieces(file, rows):
+        for data, lines in [(file.read(), None)] if rows is None else _pieces(file, rows):
             if data:
-                yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment)
-            first += lines
+                yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment, lines)
+            first += lines or 0
 
 
 def _pieces(file: Any, rows: int) -> Iterator[tuple[bytes, int]]:
