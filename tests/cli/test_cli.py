@@ -89,6 +89,20 @@ def test_recent_is_the_error_since_the_last_line():
     assert np.diff(mistakes) / np.diff(rounds) == pytest.approx(recent[1:], abs=1e-3)
 
 
+def test_a_file_in_chunks_is_measured_for_whoever_needs_its_norm(tmp_path: Path):
+    stream = synsep(700, seed=3)
+    path = tmp_path / "a.svm"
+    dump_svmlight_file(stream.X, stream.y, str(path), zero_based=False)
+    for algorithm, norm in (("gaptron", stream.norm), ("perceptron", None)):
+        whole, parts = (account(str(path), "-a", algorithm, *words) for words in ((), ("--chunk", "64")))
+        assert parts["norm"] == whole["norm"] == norm
+        assert parts["mistakes"] == whole["mistakes"] and parts["settings"] == whole["settings"]
+    with path.open("a") as file:
+        file.write("1 1:1 2:1 3:x 4:1\n")
+    for algorithm in ("gaptron", "perceptron"):
+        assert "line 701: '3:x' is not index:value" in fail("play", str(path), "-a", algorithm, "--chunk", "64")
+
+
 def test_a_file_in_chunks_is_the_file(tmp_path: Path):
     stream = synsep(700, seed=3)
     path = tmp_path / "a.svm"
@@ -134,7 +148,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(reading, "SMALL", 0)
     monkeypatch.setattr(source, "PIECE", 1 << 15)
     peaks = []
-    for copies in (1, 1, 6):  # once for what is imported
+    for copies in (4, 4, 24):  # once for what is imported; all of them longer than what is read ahead
         path = writers.put(
             tmp_path, "a.svm", "".join(f"{at % 3} {at % 7 + 1}:0.5 {at % 50 + 9}:1\n" for at in range(9000)) * copies
         )

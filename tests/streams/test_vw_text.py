@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaptron.errors import StreamError
+from gaptron.kernels.text import LONG_ROW, NARROW
 from gaptron.streams import open_stream, source, vw
 from gaptron.streams.source import Text
 from tests.streams.test_svmlight_text import spelled
@@ -78,11 +79,12 @@ def test_every_value_is_read_as_python_reads_it(text):
     assert block.X.data.tobytes() == np.float64(text).tobytes()
 
 
-@pytest.mark.parametrize("count", [vw.LONG_ROW - 1, vw.LONG_ROW, vw.LONG_ROW + 1, 3 * vw.LONG_ROW])
+@pytest.mark.parametrize("count", [LONG_ROW - 1, LONG_ROW, LONG_ROW + 1, 3 * LONG_ROW])
 def test_rows_of_any_length_are_put_in_order(count):
     words = " ".join(f"f{i}:{i + 0.5}" for i in range(count))
     data = f"1 | {words} f0:1 f1:2\n2 | a\n".encode()
-    assert reading(vw._quick, data, 2**18) == reading(vw._careful, data, 2**18)
+    for width in (2**18, NARROW, NARROW + 1):
+        assert reading(vw._quick, data, width) == reading(vw._careful, data, width)
     small = vw._quick(Text("text", 1, data, None), 5)
     np.testing.assert_allclose(dense(small.X), dense(vw._careful(Text("text", 1, data, None), 5).X), rtol=1e-12)
 

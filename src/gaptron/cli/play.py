@@ -4,7 +4,7 @@ import contextlib
 import functools
 import json
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ import typer
 from gaptron.cli import options, reading, rows_by_name, settings
 from gaptron.cli.seen import Seen, shares
 from gaptron.cli.waiting import Waiting, waiting
-from gaptron.errors import SettingError
+from gaptron.errors import GaptronError, SettingError
 
 if TYPE_CHECKING:
     from gaptron import Learner
@@ -203,6 +203,22 @@ def play(
     whole = reading.why_whole(bound, shuffle, standardize)
     chunk = reading.at_a_time(chunk, whole, stream, format_ or None, known, wide)
     source: Any
+
+    def new(names: Sequence[Any], width: int, longest: float | None, rounds: int | None) -> Learner:
+        return Learner(
+            algorithm,
+            classes=names,
+            n_features=width,
+            feedback=feedback or _only_feedback(algorithm),
+            loss=loss or None,
+            norm=longest,
+            radius=radius,
+            horizon=horizon or rounds,
+            seed=seed,
+            observe=observed,
+            **settings.read(set_ or []),
+        )
+
     with waiting(stream, shown=not (json_ or progress)) as shows:
         if by_name:
             learner, source = _by_name(
@@ -241,6 +257,7 @@ def play(
                 chunk=chunk,
                 index_base=_index_base(index_base, model),
                 header=header,
+                measure=loaded is None and norm is None and not unit_norm and _needs_norm(new),
                 watch=shows.read,
             )
             source = prepare(
@@ -253,20 +270,10 @@ def play(
                 limit=limit,
             )
             for measured in (False, True):  # what is measured is promised only where the algorithm cannot do without
-                learner = loaded or Learner(
-                    algorithm,
-                    # A file is for other streams too, and keeps their words; without one the codes do, and are quicker.
-                    classes=source.classes if save else range(source.n_classes),
-                    n_features=source.n_features,
-                    feedback=feedback or _only_feedback(algorithm),
-                    loss=loss or None,
-                    norm=_norm(source) if measured and norm is None else norm,
-                    radius=radius,
-                    horizon=horizon or source.n_rounds,
-                    seed=seed,
-                    observe=observed,
-                    **settings.read(set_ or []),
-                )
+                # A file is for other streams too, and keeps their words; without one the codes do, and are quicker.
+                names = source.classes if save else range(source.n_classes)
+                longest = _norm(source) if measured and norm is None else norm
+                learner = loaded or new(names, source.n_features, longest, source.n_rounds)
                 if learner.settings is not None:
                     break
             if learner.settings is None:
@@ -294,6 +301,14 @@ def play(
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
         _show(summary, rows_by_name.found(learner) if by_name else [], verbose)
+
+
+def _needs_norm(new: "Callable[[Sequence[Any], int, float | None, int | None], Learner]") -> bool:
+    """Must the largest norm of a row be known before the first? Asked of a learner for two labels."""
+    try:
+        return new(range(2), 1, None, 1).settings is None
+    except GaptronError:
+        return True  # whatever is wrong is said once the stream is known
 
 
 def _norm(source: Any) -> float | None:
@@ -576,13 +591,13 @@ def _provable(
     learner: "Learner", source: Any, done: "Run", bound: dict[str, Any] | None, declared: Any, *, quiet: bool
 ) -> Any:
     """Which certificate says something where the bound says nothing; None: not looked for, {}: none does."""
+    whole = _in_memory(source)
+    if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
+        return None
     from rich.console import Console  # noqa: PLC0415
 
     from gaptron.experiments.provable import what_would_prove  # noqa: PLC0415
 
-    whole = _in_memory(source)
-    if bound is None or bound["value"] < done.tally.rounds or whole is None or done.seconds > QUICK:
-        return None
     features = rows_by_name.declared(*declared) if declared else None
     said = "looking for a certificate that says something"
     with contextlib.nullcontext() if quiet else Console(stderr=True).status(said):

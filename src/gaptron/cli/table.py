@@ -2,15 +2,19 @@
 
 import textwrap
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
 
 GAP = 2  # blanks between two columns
 
 
 def show(rows: Iterable[tuple[str, ...]], title: str | None = None) -> None:
     """Print rows under their first one as header. Piped output is as wide as it needs to be."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
     header, *body = rows
     console = Console()
     if not console.is_terminal:
@@ -33,7 +37,7 @@ def _width(rows: list[tuple[str, ...]]) -> int:
     return sum(max(map(len, column)) + GAP for column in zip(*rows)) - GAP
 
 
-def _paragraphs(console: Console, header: tuple[str, ...], body: list[tuple[str, ...]], title: str | None) -> None:
+def _paragraphs(console: "Console", header: tuple[str, ...], body: list[tuple[str, ...]], title: str | None) -> None:
     """A row a paragraph: its name, then a line for each further cell that says something."""
     if title:
         console.print(title, style="bold", highlight=False, markup=False)

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple, Protocol, TypeVar
 
 from scipy import sparse
 
@@ -18,8 +17,21 @@ from gaptron.streams.source import Source
 from gaptron.streams.stream import Chunks, Stream, relabelled, settle, settled
 from gaptron.streams.table import Column, Columns
 
-Read = Callable[[int | None, int | None], Iterator[Block]]
-"""Blocks of so many rounds, from the start (None: one block), features counted from so much (None: as found)."""
+T = TypeVar("T")
+
+
+class Read(Protocol):
+    """A reader of one source."""
+
+    def __call__(
+        self, rows: int | None, base: int | None, then: Callable[[Block], T], outline: bool = False
+    ) -> Iterator[T]:
+        """`then` of each block of so many rounds, from the start (None: of one), features counted from `base`.
+
+        `base` None: as found. `then` may be called in threads, and ahead of whoever takes what it makes. `outline`: of
+        blocks with the right labels and widths but without most values, where the format has it.
+        """
+        ...
 
 
 class Format(NamedTuple):
@@ -30,6 +42,7 @@ class Format(NamedTuple):
     binary: bool = False  # packs itself, and is read by jumping about in it
     whole: bool = False  # cannot be read in chunks
     width: int | None = None  # n_features, where the format alone settles it
+    outline: bool = False  # shows labels and widths without a look at every value
 
 
 PACKED = 6  # times as long as its compressed form text is, or so
@@ -38,9 +51,9 @@ FORMATS = {
     "csv": Format((".csv",), table=True),
     "npz": Format((".npz",), binary=True, whole=True),
     "parquet": Format((".parquet",), table=True, binary=True),
-    "svmlight": Format((".svm", ".svmlight", ".libsvm")),
+    "svmlight": Format((".svm", ".svmlight", ".libsvm"), outline=True),
     "tsv": Format((".tsv",), table=True),
-    "vw": Format((".vw", ".vwtxt"), width=vw.WIDTH),
+    "vw": Format((".vw", ".vwtxt"), width=vw.WIDTH, outline=True),
 }
 
 
@@ -56,6 +69,7 @@ def open_stream(
     chunk: int | None = None,
     index_base: str | int = "auto",
     header: bool | None = None,
+    measure: bool = True,
     watch: Callable[[int], None] | None = None,
 ) -> Stream | Chunks:
     """A stream from a file, from standard input or by name.
@@ -77,6 +91,8 @@ def open_stream(
             (the whole file; in chunks that need no pass before, the first chunk), else 1. Give it whenever several
             files belong together; `index_base` of the stream says what was used.
         header: is the first line of a CSV or TSV file a header? By default the lines below it show that.
+        measure: look at every value in that pass. False: it may look at labels and widths alone, which is quicker; then
+            `norm` is None, and what is wrong with a value is said when it is read.
         watch: called while a text file is read, with the number of its bytes that have been read.
 
     Raises:
@@ -97,7 +113,14 @@ def open_stream(
     if entry is not None:
         known_width = n_features or entry.n_features
         return entry.fitted(
-            open_stream(entry.path, n_features=known_width, classes=classes, chunk=chunk, index_base=index_base)
+            open_stream(
+                entry.path,
+                n_features=known_width,
+                classes=classes,
+                chunk=chunk,
+                index_base=index_base,
+                measure=measure,
+            )
         )
     if min(x for x in (chunk, n_features, 1) if x is not None) < 1:
         raise InputError("chunk and n_features must be at least 1")
@@ -110,13 +133,13 @@ def open_stream(
     width = n_features or FORMATS[name].width
     read = _reader(origin, name, columns, width, base, header)
     if chunk is None:
-        for block in read(None, base):
-            return Stream(**settled(block, known, width, origin.name))
+        for stream in read(None, base, lambda block: Stream(**settled(block, known, width, origin.name))):
+            return stream
         raise _empty(origin)
     if FORMATS[name].whole or (FORMATS[name].binary and origin.piped):
         raise StreamError(origin.name, f"{name} cannot be read in chunks from here: leave out chunk")
     counts = name == "svmlight" and base is None  # from what do features count?
-    return _chunks(origin, partial(read, chunk), known, width, base, counts)
+    return _chunks(origin, read, chunk, known, width, base, counts, FORMATS[name].outline and not measure)
 
 
 def is_file(source: str) -> bool:
@@ -166,47 +189,57 @@ def _reader(
     if base is not None and name != "svmlight":
         raise StreamError(source.name, f"index_base= is for svmlight files, and this is {name}: leave it out")
     readers: dict[str, Read] = {
-        "csv": lambda rows, _: csv_text.read(source, rows, columns, header),
-        "npz": lambda rows, _: npz.read(source),
-        "parquet": lambda rows, _: parquet.read(source, rows, columns),
-        "svmlight": lambda rows, base: svmlight.read(source, rows, base),
-        "tsv": lambda rows, _: csv_text.read(source, rows, columns, header, "\t"),
-        "vw": lambda rows, _: vw.read(source, rows, width or vw.WIDTH),
+        "csv": lambda rows, _, then, outline=False: map(then, csv_text.read(source, rows, columns, header)),
+        "npz": lambda rows, _, then, outline=False: map(then, npz.read(source)),
+        "parquet": lambda rows, _, then, outline=False: map(then, parquet.read(source, rows, columns)),
+        "svmlight": partial(svmlight.read, source),
+        "tsv": lambda rows, _, then, outline=False: map(then, csv_text.read(source, rows, columns, header, "\t")),
+        "vw": lambda rows, _, then, outline=False: vw.read(source, rows, width or vw.WIDTH, then, outline),
     }
     return readers[name]
 
 
 def _chunks(
     source: Source,
-    read: Callable[[int | None], Iterator[Block]],
+    read: Read,
+    chunk: int,
     classes: tuple[Label, ...] | None,
     width: int | None,
     base: int | None,
     guess: bool,
+    outline: bool,
 ) -> Chunks:
-    """The rounds of a source, read when they are asked for. `guess`: `base` must be found out."""
+    """The rounds of a source, read when they are asked for.
+
+    `guess`: `base` must be found out. `outline`: the pass before need not look at every value.
+    """
     scan = Scan()
     notes: tuple[str, ...] = ()
     if classes is None or width is None:
         if source.piped:
             raise StreamError(source.name, "reading it in chunks needs classes=... and n_features=...")
         # Counted from 0 the rows are as they stand, so that the whole file says what they count from.
-        scan = _scan(source, read(0 if guess else base), listed=classes is not None)
+        look = partial(_look, listed=classes is not None, measured=not outline)
+        scan = _scan(source, read(chunk, 0 if guess else base, look, outline))
         if guess:
             base = 0 if scan.index_0 else 1
         widest = max(scan.widest - (base or 0), 0) if guess else scan.widest
         classes, width = settle(scan.labels, scan.text, widest, classes, width, source.name)
         notes = (*scan.notes, "classes and width learned by one pass over the file")
     elif guess and not source.piped:
-        base = next((block.index_base for block in read(None)), None)
+        base = next(read(chunk, None, lambda block: block.index_base), None)
     labels, columns = classes, width
 
     def parts() -> Iterator[Stream]:
-        codes: Codes | None = None
-        for block in read(base):
-            codes = codes or Codes(labels, block.text)
-            yield Stream(**settled(block, labels, columns, source.name, codes))
-        if codes is None:
+        codes, empty = lru_cache(partial(Codes, labels)), True
+
+        def made(block: Block) -> Stream:
+            return Stream(**settled(block, labels, columns, source.name, codes(block.text)))
+
+        for part in read(chunk, base, made):
+            empty = False
+            yield part
+        if empty:
             raise _empty(source)
 
     return Chunks(
@@ -224,11 +257,10 @@ def _chunks(
     )
 
 
-@dataclass
-class Scan:
+class Scan(NamedTuple):
     """What one pass over a file finds out, in bounded memory."""
 
-    labels: set[Label] = field(default_factory=set)
+    labels: frozenset[Label] = frozenset()
     text: bool = False
     widest: int = 0
     n_rounds: int | None = None
@@ -238,19 +270,27 @@ class Scan:
     norm: float | None = None  # of the longest row
 
 
-def _scan(source: Source, blocks: Iterator[Block], listed: bool) -> Scan:
-    scan, n_rounds = Scan(), 0
-    for block in blocks:
-        scan.norm = max(scan.norm or 0.0, float(measure(block).norms.max(initial=0.0)))
-        check_labels(block, listed)
-        scan.labels.update(block.labels)
-        scan.text, scan.columns, scan.notes = block.text, block.columns, block.notes
-        scan.widest = max(scan.widest, block.X.shape[1])
-        scan.index_0 = scan.index_0 or (sparse.issparse(block.X) and bool((block.X.indices == 0).any()))
-        n_rounds += block.X.shape[0]
-    if not n_rounds:
+def _look(block: Block, listed: bool, measured: bool) -> Scan:
+    """What one block shows."""
+    norm = float(measure(block).norms.max(initial=0.0)) if measured else None
+    check_labels(block, listed)
+    index_0 = sparse.issparse(block.X) and bool((block.X.indices == 0).any())
+    T, width = block.X.shape
+    return Scan(frozenset(block.labels), block.text, width, T, block.columns, block.notes, index_0, norm)
+
+
+def _scan(source: Source, looks: Iterator[Scan]) -> Scan:
+    scan = Scan()
+    for look in looks:
+        scan = look._replace(
+            labels=scan.labels | look.labels,
+            widest=max(scan.widest, look.widest),
+            n_rounds=(scan.n_rounds or 0) + (look.n_rounds or 0),
+            index_0=scan.index_0 or look.index_0,
+            norm=None if look.norm is None else max(scan.norm or 0.0, look.norm),
+        )
+    if not scan.n_rounds:
         raise _empty(source)
-    scan.n_rounds = n_rounds
     return scan
 
 

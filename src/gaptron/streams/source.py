@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -39,6 +39,11 @@ class Source:
     def piped(self) -> bool:
         """Is it standard input?"""
         return self.path == "-"
+
+    @property
+    def at_rest(self) -> bool:
+        """Is it a file, of which the next bytes are there whenever they are asked for?"""
+        return not self.piped and os.path.isfile(self.path)
 
     @property
     def name(self) -> str:
@@ -122,16 +127,24 @@ class Text(NamedTuple):
     first: int  # the number of the first line, from 1
     data: bytes
     comment: bytes | None
+    feeds: int | None = None  # how many lines are ended, where that has been counted
 
     @property
     def lines(self) -> int:
         """How many lines there are at most."""
-        return line_feeds(self.data) + 1
+        return (line_feeds(self.data) if self.feeds is None else self.feeds) + 1
 
     @property
     def ended(self) -> bytes:
         """The bytes, the last line ended as the others are."""
         return self.data if self.data.endswith(b"\n") else self.data + b"\n"
+
+    def outline(self, keep: Callable[[Any, Any, Any], int]) -> "Text":
+        """The same lines, each cut short by a compiled verb."""
+        data = np.frombuffer(self.ended, dtype=np.uint8)
+        kept = np.empty(len(data), dtype=np.uint8)
+        size = keep(data, np.flatnonzero(data == LINE_FEED), kept)
+        return self._replace(data=kept[:size].tobytes())
 
     def rounds(self) -> Iterator[tuple[int, bytes]]:
         """The lines that hold a round, with their numbers: not blank, comment cut off."""
@@ -157,14 +170,14 @@ class Text(NamedTuple):
         return StreamError(self.source, problem, number)
 
 
-def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Iterator[Text]:
+def texts(source: Source, rows: int | None, comment: bytes | None = None) -> Generator[Text, None, None]:
     """The source in pieces of at most `rows` lines and of about `PIECE` bytes; None: in one piece."""
     first = 1
     with source.open() as file:
-        for data, lines in [(file.read(), 0)] if rows is None else _pieces(file, rows):
+        for data, lines in [(file.read(), None)] if rows is None else _pieces(file, rows):
             if data:
-                yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment)
-            first += lines
+                yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment, lines)
+            first += lines or 0
 
 
 def _pieces(file: Any, rows: int) -> Iterator[tuple[bytes, int]]:

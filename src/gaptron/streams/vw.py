@@ -6,22 +6,25 @@ added. A word that touches the first bar is a tag, as in Vowpal Wabbit itself.
 
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from gaptron.errors import StreamError
+from gaptron.streams.ahead import worked
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
 from gaptron.streams.rows import csr, tidy_rows
 from gaptron.streams.source import Source, Text, texts
 from gaptron.text_numbers import as_number, shown
 
+T = TypeVar("T")
+
 WIDTH = 2**18
 """Columns, unless the user says otherwise."""
 
-LONG_ROW = 512  # entries past which SciPy puts a row in order
 WIDEST = 2**31  # columns that the compiled reader can number
 
 
@@ -29,13 +32,21 @@ class _MalformedError(ValueError):
     """What is wrong with a line."""
 
 
-def read(source: Source, rows: int | None, n_features: int) -> Iterator[Block]:
-    """The rounds of the source, `rows` lines to a block; None: all in one."""
-    for text in texts(source, rows):
+def read(
+    source: Source, rows: int | None, n_features: int, then: Callable[[Block], T], outline: bool = False
+) -> Iterator[T]:
+    """`then` of the rounds of the source, `rows` lines to a block; None: all in one. `outline`: of labels alone."""
+
+    def work(text: Text) -> T | None:
         text.check_line_ends()
+        if outline:
+            from gaptron.kernels.text import vw_outline  # noqa: PLC0415
+
+            text = text.outline(vw_outline)
         block = (_quick(text, n_features) if n_features <= WIDEST else None) or _careful(text, n_features)
-        if len(block.marks):
-            yield block
+        return then(block) if len(block.marks) else None
+
+    yield from worked(work, texts(source, rows), in_threads=rows is not None and source.at_rest)
 
 
 def _quick(text: Text, n_features: int) -> Block | None:
@@ -47,7 +58,8 @@ def _quick(text: Text, n_features: int) -> Block | None:
     marks, ends = np.empty(most_rows, dtype=np.int64), np.zeros(most_rows + 1, dtype=np.int64)
     spans = np.empty((most_rows, 2), dtype=np.int64)
     indices, values = np.empty(most_entries, dtype=np.int32), np.empty(most_entries)
-    (keys, ranked), spare = np.empty((2, LONG_ROW), dtype=np.int64), np.empty(LONG_ROW)
+    key = np.int32 if n_features <= compiled.NARROW else np.int64
+    (keys, ranked), spare = np.empty((2, compiled.LONG_ROW), dtype=key), np.empty(compiled.LONG_ROW)
     for room in (len(data) // 64 + 16, len(data)):  # few numbers are left to us, or else nearly all
         left = np.empty((room, 3), dtype=np.int64)
         rows, known, many, untidy, fault = compiled.vw(
