@@ -76,6 +76,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
         server.wait_ready()
         second = gaptron("serve", "--store", place)
         assert second.returncode in (1, 2) and "another process uses this store" in second.stderr
+        assert "Serving" not in second.stdout
         assert httpx.get(f"{server.url}/v1/models").status_code == 401
         allowed = httpx.get(f"{server.url}/v1/models", headers={"Authorization": f"Bearer {text}"})
         assert allowed.status_code == 200
