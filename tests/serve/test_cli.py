@@ -132,3 +132,14 @@ def test_the_lines_that_serve_prints_work(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
         assert json.loads(done.stdout)["status"] == "recorded"
         server.stop()
+
+
+def test_a_store_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "store" / "gaptron.db").mkdir(parents=True)
+    refused = gaptron("serve", "--store", str(tmp_path / "store"))
+    assert refused.returncode == 2 and refused.stdout == ""
+    assert refused.stderr.startswith("gaptron: ") and "cannot be opened" in refused.stderr
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "gaptron.db").write_text("not a database, but long enough to be read as one " * 100)
+    refused = gaptron("serve", "--store", str(tmp_path / "other"))
+    assert refused.returncode == 2 and "file is not a database" in refused.stderr
