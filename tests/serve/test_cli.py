@@ -76,6 +76,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
         server.wait_ready()
         second = gaptron("serve", "--store", place)
         assert second.returncode in (1, 2) and "another process uses this store" in second.stderr
+        assert "Serving" not in second.stdout
         assert httpx.get(f"{server.url}/v1/models").status_code == 401
         allowed = httpx.get(f"{server.url}/v1/models", headers={"Authorization": f"Bearer {text}"})
         assert allowed.status_code == 200
@@ -131,3 +132,14 @@ def test_the_lines_that_serve_prints_work(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
         assert json.loads(done.stdout)["status"] == "recorded"
         server.stop()
+
+
+def test_a_store_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "store" / "gaptron.db").mkdir(parents=True)
+    refused = gaptron("serve", "--store", str(tmp_path / "store"))
+    assert refused.returncode == 2 and refused.stdout == ""
+    assert refused.stderr.startswith("gaptron: ") and "cannot be opened" in refused.stderr
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "gaptron.db").write_text("not a database, but long enough to be read as one " * 100)
+    refused = gaptron("serve", "--store", str(tmp_path / "other"))
+    assert refused.returncode == 2 and "file is not a database" in refused.stderr

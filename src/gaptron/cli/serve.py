@@ -66,6 +66,8 @@ def serve(
     if with_deciders or decider:
         shared(opened)
     check_host(opened, host, decider=decider)
+    if not decider:
+        opened.lead()  # before we say that we serve: a folder that another process uses is refused here
     shown = f"[{host}]" if ":" in host else host
     said = DECIDES if decider else TRY
     typer.echo(said.format(url=f"http://{shown}:{port}", place=without_password(store)))

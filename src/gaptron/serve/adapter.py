@@ -108,7 +108,7 @@ class Adapter:
 
     def width_of(self, request: DecisionRequest) -> int | None:
         """How wide the model's rows are from this request on."""
-        if isinstance(request.x, list) and self.width is None:
+        if isinstance(request.x, tuple) and self.width is None:
             return len(request.x)
         return self.width
 
@@ -236,9 +236,9 @@ def try_out(spec: NewModel, *, sparse: bool = False) -> None:
     if adapter.named:
         request = DecisionRequest(features={"warm": 1.0})
     elif sparse or (adapter.width or 0) > MOST_FEATURES:
-        request = DecisionRequest(x=SparseX([0], [0.0]))
+        request = DecisionRequest(x=SparseX((0,), (0.0,)))
     else:
-        request = DecisionRequest(x=[0.0] * (adapter.width or 3))
+        request = DecisionRequest(x=(0.0,) * (adapter.width or 3))
     label = adapter.labels[0]
     outcome = Outcome(label=label) if spec.feedback == "full" else Outcome(correct=True)
     for _ in range(2):

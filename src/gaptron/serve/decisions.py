@@ -1,14 +1,16 @@
 """A decision of the log in the words of an answer: the same whenever, and by whomever, it is asked for."""
 
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from gaptron.serve.entries import Decided, Entry
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.words import DecisionAnswer, DecisionRequest, DecisionShown, is_event
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True, gc=False):
     """A decision of the log and its answer if there is one."""
 
     decided: Entry

@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from gaptron.errors import InputError, SettingError
 from gaptron.event_id import new_event_id
 from gaptron.serve import adapter, decisions, entries, snapshots
@@ -260,7 +262,7 @@ class Desk:
         at = self._time()
         late = model.is_late(known.decided, at)
         answered = self._enter(model, event, Answered(outcome), decided=known.decided, at=at)
-        self._remember(known._replace(answered=answered))
+        self._remember(structs.replace(known, answered=answered))
         return OutcomeAnswer(event_id=event, status="late" if late else "recorded"), answered.seq
 
     # --- the log --------------------------------------------------------------------------------------------------

@@ -23,34 +23,34 @@ class Row(NamedTuple):
     draft: int = 0  # below 0: a decider wrote it under this number, and now it gets its place
 
 
-class Created(Struct, omit_defaults=True):
+class Created(Struct, omit_defaults=True, gc=False):
     """A model."""
 
     spec: NewModel
     key: str  # of the draws; nobody outside may know it, or ids could be chosen by their draw
 
 
-class Changed(Struct, omit_defaults=True):
+class Changed(Struct, omit_defaults=True, gc=False):
     """What is different from now on."""
 
     change: ChangedModel
 
 
-class Made(Struct, array_like=True):
+class Made(Struct, array_like=True, gc=False):
     """How a decider made a decision: with the model as it was after entry `seq`, at a time by its own clock."""
 
     seq: int
     at: int  # µs since 1970
 
 
-class Decided(Struct, omit_defaults=True):
+class Decided(Struct, omit_defaults=True, gc=False):
     """A label drawn."""
 
     request: DecisionRequest
     version: int  # answers learned from before
     label: str
     probability: float
-    distribution: list[float] | None = None  # in the order of the labels; None: not ours, but the caller's
+    distribution: tuple[float, ...] | None = None  # in the order of the labels; None: not ours, but the caller's
     would: str | None = None
     due: int | None = None  # µs; an answer after this is late
     waits: bool = False  # it is learned from when it is due, as wrong if there is no answer
@@ -66,19 +66,19 @@ class Decided(Struct, omit_defaults=True):
         return self.waits or (self.due is not None and at > self.due)
 
 
-class Answered(Struct, omit_defaults=True):
+class Answered(Struct, omit_defaults=True, gc=False):
     """What was said of a decision."""
 
     outcome: Outcome
 
 
-class Ticked(Struct, omit_defaults=True):
+class Ticked(Struct, omit_defaults=True, gc=False):
     """Learn from all that were due until then, in the order (due, seq)."""
 
     upto: int  # µs
 
 
-class Forgot(Struct, omit_defaults=True):
+class Forgot(Struct, omit_defaults=True, gc=False):
     """Decisions up to there have lost what they were made for, and no answer to them is learned from."""
 
     upto: int  # seq
@@ -98,7 +98,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {word: msgspec.json.Decoder(ki
 _ENCODER = msgspec.json.Encoder()
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True, gc=False):
     """A row whose text was read."""
 
     seq: int

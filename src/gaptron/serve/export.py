@@ -52,7 +52,7 @@ def _shape(store: Store, model: str, upto: int) -> Shape:
             distributions = distributions and change.mode != "apprentice"
         elif row.kind == "decision" and width == 0:
             request: DecisionRequest = entries.read(row).body.request
-            width = len(request.x) if isinstance(request.x, list) else 0
+            width = len(request.x) if isinstance(request.x, tuple) else 0
     return Shape(labels, 1 if width == 0 else width, distributions)
 
 
@@ -96,9 +96,9 @@ def _rewarded(decided: Entry, outcome: Outcome) -> Iterator[tuple[Entry, float]]
 
 def _line(entry: Entry, reward: float, shape: Shape, form: str) -> dict[str, Any]:
     decided: Decided = entry.body
-    labels, p = shape.labels, decided.distribution if shape.distributions else None
-    if p is not None:
-        p = [*p, *[0.0] * (len(labels) - len(p))]
+    labels, p = shape.labels, None
+    if shape.distributions and decided.distribution is not None:
+        p = [*decided.distribution, *[0.0] * (len(labels) - len(decided.distribution))]
     x, among = _features(decided.request), _available(decided.request, labels)
     if form == "jsonl":
         return {
@@ -120,8 +120,8 @@ def _available(request: DecisionRequest, labels: list[str]) -> list[str] | None:
 
 
 def _features(request: DecisionRequest) -> Any:
-    if isinstance(request.x, list):
-        return request.x
+    if isinstance(request.x, tuple):
+        return list(request.x)
     if isinstance(request.x, SparseX):
         return {str(at): value for at, value in zip(request.x.indices, request.x.values)}
     return request.features

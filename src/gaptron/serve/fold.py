@@ -24,7 +24,7 @@ class DifferenceError(GaptronError):
     """A decision of the log that the fold would have made otherwise."""
 
 
-class Waiting(Struct):
+class Waiting(Struct, gc=False):
     """A decision whose wait is not over, and its answer if there is one."""
 
     seq: int
@@ -78,7 +78,7 @@ class Model:
             return Decided(request, self.version, played.label, played.probability, would=label, due=due, waits=waits)
         if request.played is not None:
             raise invalid("only an apprentice is told what was played: leave out played, or change the mode")
-        return Decided(request, self.version, label, float(p[code]), p.tolist(), due=due, waits=waits)
+        return Decided(request, self.version, label, float(p[code]), tuple(p.tolist()), due=due, waits=waits)
 
     def check_outcome(self, outcome: Outcome, decision: Decided) -> None:
         """Refuse an answer that makes no sense for this model."""
@@ -148,7 +148,7 @@ class Model:
     def compare_made(self, entry: Entry) -> None:
         """Make a decider's decision again. This must be the model as it was then."""
         made = entry.body.made
-        self._compare(entry._replace(at=made.at, body=structs.replace(entry.body, made=None)))
+        self._compare(structs.replace(entry, at=made.at, body=structs.replace(entry.body, made=None)))
 
     def _compare(self, entry: Entry) -> None:
         assert entry.event is not None

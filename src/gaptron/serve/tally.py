@@ -10,7 +10,7 @@ WINDOW, CHANGES = 1000, 50
 DELAYS = (1, 10, 60, 600, 3600, 86_400)  # seconds: the upper ends of all columns but the last
 
 
-class Seen(Struct, array_like=True):
+class Seen(Struct, array_like=True, gc=False):
     """A decision that was answered."""
 
     code: int
@@ -18,7 +18,7 @@ class Seen(Struct, array_like=True):
     probability: float
 
 
-class OfLabel(Struct, array_like=True):
+class OfLabel(Struct, array_like=True, gc=False):
     """One label."""
 
     played: int = 0

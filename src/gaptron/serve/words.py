@@ -38,8 +38,12 @@ def _matches(pattern: str, text: str) -> bool:
     return re.fullmatch(pattern, text) is not None and not text.endswith("\n")  # $ would let a line's end pass
 
 
-class Words(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A JSON object of which every name is known."""
+class Words(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A JSON object of which every name is known.
+
+    A tree, of which the garbage collector need not know; rows are tuples, of which it need not either. The service
+    keeps tens of thousands in memory, and walking through them stopped it for 200 ms every few seconds.
+    """
 
 
 # --- models ---------------------------------------------------------------------------------------------------
@@ -107,8 +111,8 @@ class ModelsShown(Words):
 class SparseX(Words):
     """The entries of a row that are not zero, and their columns, from 0."""
 
-    indices: Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 31)]], Meta(max_length=MOST_FEATURES)]
-    values: Annotated[list[float], Meta(max_length=MOST_FEATURES)]
+    indices: Annotated[tuple[Annotated[int, Meta(ge=0, lt=1 << 31)], ...], Meta(max_length=MOST_FEATURES)]
+    values: Annotated[tuple[float, ...], Meta(max_length=MOST_FEATURES)]
 
 
 class Played(Words):
@@ -123,11 +127,11 @@ class DecisionRequest(Words, kw_only=True):
 
     event_id: Event | None = None
     """Your id of the event; the same request again gets the same answer. Made for you if left out."""
-    x: Annotated[list[float], Meta(min_length=1, max_length=MOST_FEATURES)] | SparseX | None = None
+    x: Annotated[tuple[float, ...], Meta(min_length=1, max_length=MOST_FEATURES)] | SparseX | None = None
     features: Annotated[dict[str, float | str | bool | None], Meta(max_length=MOST_FEATURES)] | None = None
-    among: Annotated[list[Label], Meta(min_length=1, max_length=MOST_LABELS)] | None = None
+    among: Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MOST_LABELS)] | None = None
     """The labels that are available; all if left out."""
-    exclude: Annotated[list[Label], Meta(max_length=MOST_LABELS)] | None = None
+    exclude: Annotated[tuple[Label, ...], Meta(max_length=MOST_LABELS)] | None = None
     """Labels that are not available."""
     advice: Annotated[dict[str, Annotated[float, Meta(ge=0.0)]], Meta(max_length=MOST_LABELS)] | None = None
     """What your own model says: label to probability."""

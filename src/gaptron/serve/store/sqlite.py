@@ -57,8 +57,11 @@ class SqliteStore:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise SettingError(f"{self.folder}: another process uses this store") from None
-        writer = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
-        os.chmod(self._file, 0o600)
+        try:
+            writer = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+            os.chmod(self._file, 0o600)
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise SettingError(f"{self._file} cannot be opened ({error})") from None
         try:
             writer.execute("pragma journal_mode = wal")
             writer.execute("pragma synchronous = full")
