@@ -115,6 +115,7 @@ def precisions(who, book):
     close(who.state.G, [book.A.G, book.C.G], rtol=1e-9)
 
 
+LAYOUTS = [pytest.param(False, id="dense"), pytest.param(True, id="sparse", marks=pytest.mark.slow)]
 CASES = [
     # K, d, adviser, sets of labels, late by up to, guard
     (2, 6, "none", False, 0, math.inf),
@@ -136,7 +137,7 @@ def arrivals(T, late, rng):
     return due
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("sparse", LAYOUTS)
 @pytest.mark.parametrize("K, d, adviser, sets, late, guard", CASES)
 def test_full_information_as_the_textbook_plays_it(K, d, adviser, sets, late, guard, sparse):
     rng = np.random.default_rng(K)
@@ -176,7 +177,7 @@ def test_full_information_as_the_textbook_plays_it(K, d, adviser, sets, late, gu
     assert stuck > 0 and (forced > 0) == (guard < math.inf)
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("sparse", LAYOUTS)
 @pytest.mark.parametrize(
     "given",
     [

@@ -79,6 +79,7 @@ def test_five_rounds_of_a_chain_keep_energy_and_gradient():
     assert len(np.unique(mine._core.state.W[:, 0, 0])) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="many steps")
 def test_chains_agree_with_the_grid():
     """The mean over many chains of q̄ is the exact q̄ within Monte Carlo error, round by round."""

@@ -69,6 +69,7 @@ def test_settings_and_state_names_are_unique_across_algorithms() -> None:
     assert len(names) == len(set(names)) >= 2 * len(NAMES)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_compiled_equals_interpreted() -> None:
     script = "from tests.algorithms.transcript import transcript; import json; print(json.dumps(transcript()))"

@@ -78,6 +78,7 @@ def test_a_wrong_guess_leaves_no_trace():
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="many steps")
 def test_chains_agree_with_the_grid():
     rng = np.random.default_rng(1)

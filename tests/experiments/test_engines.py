@@ -137,6 +137,7 @@ def finish(data: Path, out: Path, seeds: int) -> tuple[list[Result], int]:
     return timeless(compare(parse(text, "p"), out, serial, Watcher(finished=fresh.append))), len(fresh)
 
 
+@pytest.mark.slow
 def test_killed_and_interrupted_it_goes_on_where_it_stopped(folder, tmp_path):
     seeds, data, out = 400, write(folder), tmp_path / "out"
     expected, n = finish(data, tmp_path / "whole", seeds)

@@ -129,7 +129,7 @@ def test_a_log_of_fractions_and_labels_left_out_teaches_round_by_round():
 
 def test_labels_left_out_ask_for_a_learner_that_can():
     log = some_log(left_out=True)
-    mine = Learner("newtron", classes=log.classes, feedback="bandit", norm=10.0, radius=1.0, horizon=100)
+    mine = Learner("hinge-lmc", classes=log.classes, feedback="bandit", norm=10.0, radius=1.0, horizon=100)
     for verb in (judge, teach):
         with pytest.raises((InputError, SettingError), match=r"leave any out.*squarecb|how it drew"):
             verb(mine, log)
