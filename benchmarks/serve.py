@@ -2,6 +2,7 @@
 
     python benchmarks/serve.py [--seconds 10] [--connections 16 64] [--store postgresql://...]
     python benchmarks/serve.py --hold 600 --rate 1000 [--store postgresql://...]
+    python benchmarks/serve.py --vw [--seconds 10]
 
 The callers run in this process with asyncio, the service is a process of its own, and both want the same processors.
 Half of the requests are decisions, half are their answers. Ratios of one run count, not its absolute numbers. With
@@ -14,6 +15,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,6 +52,10 @@ from gaptron.serve.store.sqlite import SqliteStore
 
 SqliteStore.append = lambda *given: None
 run(SqliteStore(sys.argv[1]), "127.0.0.1", {PORT}, Options())
+"""
+VW = f"""
+from vowpalwabbit import Workspace
+Workspace("--oaa 10 --daemon --foreground --port {PORT} --quiet").run_parser()
 """
 ROWS = [json.dumps(row) for row in (np.random.default_rng(0).normal(size=(1000, 100)) / 10.0).tolist()]
 LABELS = [f"label-{k}" for k in range(10)]
@@ -279,6 +285,44 @@ def held(given: Any) -> None:
         print(f"acknowledged and not in the log after kill -9: {lost(store, len(took) // 2)}")
 
 
+def vw_daemon(seconds: float) -> None:
+    """Vowpal Wabbit's daemon on the same rows: a line is a row with its label, and the label it would have said.
+
+    One connection at a time is all that it serves. It has no ids, no log and no probabilities, so this is for scale.
+    """
+    process = subprocess.Popen([sys.executable, "-c", VW], start_new_session=True)  # it has children of its own
+    try:
+        lines = [
+            f"{at % 10 + 1} | " + " ".join(f"f{i}:{value:.6g}" for i, value in enumerate(json.loads(row))) + "\n"
+            for at, row in enumerate(ROWS)
+        ]
+        took = asyncio.run(line_by_line([line.encode() for line in lines], seconds))
+        p50, p99 = np.percentile(took, [50, 99])
+        print(
+            f"Vowpal Wabbit's daemon, one connection: {len(took) / seconds:.0f} lines/s, each decided and answered; "
+            f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
+        )
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+async def line_by_line(lines: list[bytes], seconds: float) -> np.ndarray:
+    for _ in range(100):
+        try:
+            read, write = await asyncio.open_connection("127.0.0.1", PORT)
+            break
+        except OSError:
+            await asyncio.sleep(0.1)
+    took, end = [], time.perf_counter() + seconds
+    while (start := time.perf_counter()) < end:
+        write.write(lines[len(took) % len(lines)])
+        await read.readline()
+        took.append(1000.0 * (time.perf_counter() - start))
+    write.close()
+    return np.array(took)
+
+
 def lost(store: str, pairs: int) -> int:
     """How many of the decisions and answers that were acknowledged are not in the log."""
     from gaptron.serve.store import open_store  # noqa: PLC0415
@@ -297,8 +341,11 @@ def main() -> None:
     options.add_argument("--store", default="", help="postgresql://...; by default a folder (SQLite)")
     options.add_argument("--hold", type=float, default=0.0, help="hold a rate for so many seconds instead")
     options.add_argument("--rate", type=float, default=1000.0, help="--hold: decisions a second, and as many answers")
+    options.add_argument("--vw", action="store_true", help="Vowpal Wabbit's daemon instead: pip install vowpalwabbit")
     given = options.parse_args()
-    if given.hold:
+    if given.vw:
+        vw_daemon(given.seconds)
+    elif given.hold:
         held(given)
     else:
         beside_an_echo(given)

@@ -509,7 +509,7 @@ def _account(learner: "Learner", source: Any, done: "Run", bound_asked: bool | N
         "feedback": problem.feedback.word,
         "loss": problem.loss.word,
         "n_classes": problem.n_classes,
-        "n_features": len(source.columns) if learner.features is not None else problem.n_features,
+        "n_features": problem.n_features if learner.features is None else len(source.columns or learner.features),
         "norm": problem.norm,
         "radius": problem.radius,
         "horizon": problem.horizon,
