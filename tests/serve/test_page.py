@@ -53,14 +53,19 @@ def test_an_empty_service_says_what_to_do(server: Process, browser: Any) -> None
     page.close()
 
 
-@pytest.mark.parametrize("width", [1200, 400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_model_is_shown_as_it_is(server: Process, browser: Any, width: int, scheme: str) -> None:
+def at_work(server: Process) -> None:
+    """A model that has decided and learned; each test may be the first, or alone in its process."""
     if httpx.get(f"{server.url}/v1/models").json() == {"models": []}:
         make_triage(server.url)
         work = threading.Thread(target=Callers().work, args=(server.url, 3.0))  # playwright has this thread's loop
         work.start()
         work.join()
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_model_is_shown_as_it_is(server: Process, browser: Any, width: int, scheme: str) -> None:
+    at_work(server)
     report = httpx.get(f"{server.url}/v1/models/triage/report").json()
     page = look(browser, server.url, width, color_scheme=scheme)
     page.get_by_text(report["sentence"]).wait_for()
@@ -79,6 +84,7 @@ def test_a_model_is_shown_as_it_is(server: Process, browser: Any, width: int, sc
 
 
 def test_it_moves_while_decisions_are_made_and_works_by_keyboard(server: Process, browser: Any) -> None:
+    at_work(server)
     page = look(browser, server.url, 1200)
     page.locator("#labels tbody tr").first.wait_for()
     before = page.locator("#sentence").inner_text()
