@@ -526,9 +526,10 @@ def as_worth(reward: Any, rounds: int, n_classes: int) -> Matrix:
     except ValueError as problem:
         raise InputError(f"reward is not a rectangular array: {problem}") from None
     if given.dtype.kind not in "biuf" or given.shape not in ((rounds,), (rounds, 1), (rounds, n_classes)):
+        each = f", or {rounds} × {n_classes} numbers, one for each label" if n_classes > 1 else ""
         raise InputError(
-            f"reward must hold a number for each of {rounds} rounds, or {rounds} × {n_classes} numbers, one for each "
-            f"label; it is an array of {given.dtype} of shape {given.shape}"
+            f"reward must hold a number for each of {rounds} rounds{each}; "
+            f"it is an array of {given.dtype} of shape {given.shape}"
         )
     worth = given.reshape(rounds, -1).astype(np.float64)
     bad = ~((worth >= 0.0) & (worth <= 1.0)).all(axis=1)
