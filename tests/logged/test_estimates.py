@@ -56,6 +56,34 @@ def test_one_round_says_nothing():
     assert on_policy(np.array([1.0]), 0.95)[1:] == (1.0, 0.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "low", "high"), [(0, 0.0, 0.2775), (1, 0.0179, 0.4042), (5, 0.2366, 0.7634), (10, 0.7225, 1.0)]
+)
+def test_right_or_wrong_rounds_have_wilsons_interval(wrong, low, high):
+    mistakes = np.repeat([1.0, 0.0], [wrong, 10 - wrong])
+    assert on_policy(mistakes, 0.95)[1:] == pytest.approx((wrong / 10, low, high), abs=5e-5)
+    assert on_policy(mistakes, 0.95).low <= wrong / 10 <= on_policy(mistakes, 0.95).high
+
+
+def test_wilsons_interval_holds_a_rare_mistake_where_the_normal_one_does_not():
+    chance, rounds = 0.02, 50
+    drawn = binom.pmf(np.arange(rounds + 1), rounds, chance)
+    holds = {"wilson": 0.0, "normal": 0.0}
+    for wrong, mass in enumerate(drawn):
+        mistakes = np.repeat([1.0, 0.0], [wrong, rounds - wrong])
+        normal = inverse_propensity(np.ones(rounds), mistakes, 0.95)
+        for name, found in (("wilson", on_policy(mistakes, 0.95)), ("normal", normal)):
+            holds[name] += mass * (found.low <= chance <= found.high)
+    assert holds["wilson"] > 0.9
+    assert holds["normal"] < 0.7
+
+
+def test_fractions_of_a_mistake_have_their_own_deviation():
+    mistakes = np.array([0.5, 0.4, 0.6, 0.5])
+    half = 1.959963984540054 * mistakes.std(ddof=1) / 2
+    assert on_policy(mistakes, 0.95)[1:] == pytest.approx((0.5, 0.5 - half, 0.5 + half))
+
+
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 95.0, math.nan])
 def test_a_level_is_a_probability(level):
     with pytest.raises(SettingError, match="level"):

@@ -669,7 +669,8 @@ def test_the_report_adds_up(served: Served) -> None:
     assert made["sentence"].startswith("Learning. 121 decisions, 99 % answered, ")
     assert made["counts"]["decisions"] == 121 and made["counts"]["answered"] == 120
     assert sum(one["played"] for one in made["labels"]) == 121
-    assert made["recent"]["low"] <= made["recent"]["wrong"] <= made["recent"]["high"]
+    for part in (made["recent"], *made["recent"]["curve"]):
+        assert part["low"] <= part["wrong"] <= part["high"] and part["high"] - part["low"] > 0.05
     assert {one["label"] for one in made["always"]} == set(TRIAGE["labels"])
     for one in made["always"]:
         assert 0.0 <= one["low"] <= one["high"] <= 1.0

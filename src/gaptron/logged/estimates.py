@@ -41,8 +41,19 @@ class Estimate(NamedTuple):
 
 
 def on_policy(mistakes: Vector, level: float) -> Estimate:
-    """What was logged, as it is."""
-    return _normal("the log itself", mistakes, float(mistakes.mean()), level, 0.0)
+    """What was logged, as it is. Where every round is right or wrong the interval is Wilson's (1927).
+
+    A normal one has no width where no round is wrong, though 0 of 10 says little.
+    """
+    name, value = "the log itself", float(mistakes.mean())
+    if len(mistakes) < 2 or ((mistakes > 0.0) & (mistakes < 1.0)).any():
+        return _normal(name, mistakes, value, level, 0.0)
+    T, z = len(mistakes), float(ndtri(0.5 + level / 2.0))
+    middle = (value + z * z / (2.0 * T)) / (1.0 + z * z / T)
+    half = z / (1.0 + z * z / T) * math.sqrt(value * (1.0 - value) / T + z * z / (4.0 * T * T))
+    # All right or all wrong: the formula gives an end at 0 or 1 but for rounding.
+    low, high = min(value, middle - half), max(value, middle + half)
+    return Estimate(name, value, max(0.0, low), min(1.0, high))
 
 
 def inverse_propensity(weights: Vector, mistakes: Vector, level: float, variance: float = 0.0) -> Estimate:
