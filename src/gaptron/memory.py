@@ -17,7 +17,12 @@ PRECISIONS = ("double", "single")
 
 def in_single(state: Any, names: tuple[str, ...]) -> Any:
     """The state with these tables in float32."""
-    return state._replace(**{name: getattr(state, name).astype(np.float32) for name in names})
+    from gaptron.kernels.rows import lined_up  # noqa: PLC0415
+
+    tables = {name: lined_up(getattr(state, name).shape, np.float32) for name in names}
+    for name, table in tables.items():
+        table[...] = getattr(state, name)
+    return state._replace(**tables)
 
 
 def size(state: Any, single: tuple[str, ...] = ()) -> int:

@@ -9,7 +9,7 @@ The rules, for arrays and for files alike:
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,8 +74,8 @@ def checked(X: Any) -> CheckedRows:
 
 def measured(X: Any) -> MeasuredRows:
     """X as rows of finite numbers, with their norms."""
-    table = as_table(X)
-    sizes = norms(table)
+    table, squares = _sparse_table(X) if _is_sparse(X) else (as_table(X), None)
+    sizes = norms(table, squares)
     row = first_not_finite(sizes)
     if row is not None:
         raise InputError(f"row {row} of X holds NaN or infinity: clean the data first")
@@ -158,8 +158,8 @@ def sealed_row(x: Row) -> Row:
 
 def as_table(X: Any) -> Table:
     """X as a C-contiguous array or a canonical CSR array of floats. Copies only what has the wrong type or order."""
-    if not isinstance(X, np.ndarray) and sp.issparse(X):
-        return _sparse_table(X)
+    if _is_sparse(X):
+        return _sparse_table(X)[0]
     if isinstance(X, np.ma.MaskedArray):
         raise InputError("X is a masked array, whose masked values have no meaning here: fill them first")
     try:
@@ -188,7 +188,12 @@ def _as_floats(values: NDArray[Any], name: str) -> NDArray[Any]:
         raise InputError(f"{name} holds what is not a number ({problem}): {ENCODE}") from None
 
 
-def _sparse_table(X: Any) -> CSR:
+def _is_sparse(X: Any) -> bool:
+    return not isinstance(X, np.ndarray) and bool(sp.issparse(X))
+
+
+def _sparse_table(X: Any) -> tuple[CSR, Vector]:
+    """X as a canonical CSR array, and ‖x‖² of every row."""
     if X.ndim != 2:
         raise InputError(f"X must have two dimensions (rounds × features); it has {X.ndim}")
     try:
@@ -206,17 +211,22 @@ def _sparse_table(X: Any) -> CSR:
         raise InputError("X's row pointers do not fit its entries: the matrix is damaged")
     # A new object over the same memory: SciPy sets its flag for sorted rows once and believes it for ever.
     table = csr(_as_floats(values[:entries], "X"), places[:entries], starts, width)
-    if table.has_canonical_format:
-        filled = np.flatnonzero(np.diff(table.indptr))  # the smallest index of a row is its first, the largest its last
-        lowest, highest = table.indices[table.indptr[filled]], table.indices[table.indptr[filled + 1] - 1]
-    else:
-        lowest = highest = table.indices
-    if entries and (lowest.min() < 0 or highest.max() >= width):
+    tidy, squares = _inspected(table)
+    if tidy:
+        return table, squares
+    if table.indices.min() < 0 or table.indices.max() >= width:
         raise InputError(f"X holds a column index outside 0..{width - 1}: the matrix is damaged")
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
-    return table
+    table = table.copy()
+    table.sum_duplicates()
+    return table, _squares(table)
+
+
+def _inspected(X: CSR) -> tuple[bool, Vector]:
+    """Whether the indices of every row go up and lie within the width, and ‖x‖² of every row."""
+    from gaptron.kernels.csr import inspect  # noqa: PLC0415
+
+    squares = np.empty(X.shape[0])
+    return bool(inspect(sealed(X.indptr), sealed(X.indices), sealed(X.data), X.shape[1], squares)), squares
 
 
 def csr(values: Any, indices: Any, ends: Any, width: int) -> CSR:
@@ -226,18 +236,17 @@ def csr(values: Any, indices: Any, ends: Any, width: int) -> CSR:
     return sp.csr_array(parts, shape=(len(ends) - 1, width))
 
 
-def norms(X: Table) -> Vector:
-    """‖x‖ of every row, also where its squares are past the range of floats; not finite if the row is not."""
+def norms(X: Table, squares: Vector | None = None) -> Vector:
+    """‖x‖ of every row, also where its squares are past the range of floats; not finite if the row is not.
+
+    `squares`: ‖x‖² as far as it is in that range, where it is known.
+    """
     with np.errstate(all="ignore"):
-        sizes: Vector = np.sqrt(_squares(X))
+        sizes: Vector = np.sqrt(_squares(X) if squares is None else squares)
         unsure = np.flatnonzero(~((sizes > 1e-150) & (sizes < 1e150)))
         if unsure.size:
             part = X[unsure]
-            largest = (
-                _by_row(np.maximum, abs(part.data), part.indptr)
-                if sp.issparse(part)
-                else abs(part).max(axis=1, initial=0.0)
-            )
+            largest = _largest(part) if sp.issparse(part) else abs(part).max(axis=1, initial=0.0)
             scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0).astype(np.float64)
             exact = np.minimum(scale * np.sqrt(_squares(divided(part, scale))), np.finfo(np.float64).max)
             sizes[unsure] = np.where(np.isfinite(largest), exact, largest)
@@ -261,7 +270,7 @@ def divided(X: Table, sizes: Vector) -> Table:
 def _squares(X: Table) -> Vector:
     """‖x‖² of every row, in memory that does not depend on how wide the rows are."""
     if sp.issparse(X):
-        return _by_row(np.add, np.square(X.data, dtype=np.float64), X.indptr)
+        return _inspected(X)[1]
     if X.dtype == np.float64:
         squares: Vector = np.vecdot(X, X)
         return squares
@@ -270,12 +279,12 @@ def _squares(X: Table) -> Vector:
     return np.concatenate([np.zeros(0), *(np.vecdot(piece, piece) for piece in pieces)])
 
 
-def _by_row(reduce: np.ufunc, values: NDArray[Any], ends: NDArray[Any]) -> Vector:
-    """The stored values of each sparse row, reduced to one number; 0 for a row without any."""
-    result = np.zeros(len(ends) - 1)
-    filled = np.flatnonzero(ends[1:] > ends[:-1])
+def _largest(X: CSR) -> Vector:
+    """The largest |value| of each sparse row; 0 for a row without any."""
+    result = np.zeros(X.shape[0])
+    filled = np.flatnonzero(np.diff(X.indptr))
     if filled.size:
-        result[filled] = reduce.reduceat(values, ends[filled])
+        result[filled] = np.maximum.reduceat(abs(X.data), X.indptr[filled])
     return result
 
 
@@ -283,9 +292,8 @@ def as_row(x: Any) -> tuple[NDArray[np.float64] | SparseRow, int]:
     """One row of its own (a copy, for a decision may outlive the caller's array) and its width."""
     if type(x) is np.ndarray and x.dtype is _DOUBLE and x.ndim == 1:  # nothing to find out, and live rounds are short
         return x.copy(), len(x)
-    if not isinstance(x, np.ndarray) and sp.issparse(x):
-        x = cast(Any, x)
-        table = _sparse_table(x if x.ndim == 2 else x.reshape(1, -1))
+    if _is_sparse(x):
+        table, _ = _sparse_table(x if x.ndim == 2 else x.reshape(1, -1))
         if table.shape[0] != 1:
             raise InputError(f"x must be one row; it has {table.shape[0]}")
         return SparseRow(table.indices.copy(), table.data.astype(np.float64)), table.shape[1]
@@ -317,7 +325,7 @@ def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
         return part if sparse else sealed(to_dense(part, width))
-    return _as_rows(_sparse_table(sp.csr_array(rows[start:stop]))) if sparse else rows[start:stop]
+    return _as_rows(as_table(sp.csr_array(rows[start:stop]))) if sparse else rows[start:stop]
 
 
 def to_dense(rows: Sparse, width: int) -> NDArray[np.float64]:

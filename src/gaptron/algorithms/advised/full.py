@@ -20,13 +20,14 @@ from gaptron.algorithms.advised.council import (
     place_of,
     watch,
 )
-from gaptron.algorithms.advised.newton import Blocks, Desk, n_blocks, new_blocks, new_desk, new_diagonal, teach
+from gaptron.algorithms.advised.newton import Desk, n_blocks, new_blocks, new_desk, new_diagonal, teach
 from gaptron.kernels import demands
 from gaptron.kernels.jit import inner, jit
 from gaptron.kernels.likelihood import told
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.rows import add_from, scores, zeros
 from gaptron.kernels.simplex import best, draw, least_exploration, point, rival, softmax
+from gaptron.kernels.vectors import Blocks
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "newton", "tracker")

@@ -13,22 +13,21 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gaptron.kernels.jit import by_rows, jit, jit_reordered
+from gaptron.kernels.jit import REORDER, by_rows, jit
+from gaptron.kernels.rows import lined_up
+from gaptron.kernels.vectors import BLOCK, Blocks, add_scaled, lower, multiply
 from gaptron.types import Integers, Matrix, Vector
 
-BLOCK = 16
 WIDEST = 1_024  # features up to which P is kept in blocks: 16 numbers a feature, which fit the processor's cache
 VARIANCE = 16.0  # of the weights before the first row
-Blocks = NDArray[np.float64]  # q × 16 × 16
 
 
 class Desk(NamedTuple):
     """Work space for one step of an adviser."""
 
     r: Vector  # the gradient in the scores of all labels
-    x: Vector  # the row written out, in blocks of 16
+    x: Vector  # a dense row, scaled, in blocks of 16
     g: Vector  # the row times the inverse precision
     own: Vector  # ⟨x̃_q, g_q⟩ of every block; -1: the row is zero there
 
@@ -40,7 +39,9 @@ def n_blocks(n_features: int) -> int:
 
 def new_blocks(n_features: int) -> Blocks:
     """P before the first row."""
-    return np.tile(VARIANCE * np.eye(BLOCK), (n_blocks(n_features), 1, 1))
+    P = lined_up((n_blocks(n_features), BLOCK, BLOCK))
+    P[:] = VARIANCE * np.eye(BLOCK)
+    return P
 
 
 def new_diagonal(n: int) -> Vector:
@@ -49,75 +50,90 @@ def new_diagonal(n: int) -> Vector:
 
 
 def new_desk(n_classes: int, n_features: int, sparse: bool) -> Desk:
-    """Sparse rows on a diagonal need no row written out."""
+    """A sparse row is nowhere written out."""
     room, blocks = BLOCK * n_blocks(n_features), n_blocks(n_features)
-    return Desk(np.zeros(n_classes), np.zeros(room), np.zeros(max(room, 0 if sparse else n_features)), np.zeros(blocks))
+    x, g = lined_up((0 if sparse else room,)), lined_up((max(room, 0 if sparse else n_features),))
+    return Desk(np.zeros(n_classes), x, g, np.zeros(blocks))
 
 
 # --- blocks ---------------------------------------------------------------------------------------------------
 
 
-@jit_reordered
-def whiten(P: Blocks, desk: Desk) -> float:
-    """g = Px̃, block by block. Returns ⟨x̃, g⟩.
+@jit
+def renew(P: Matrix, size: float) -> float:
+    """Rounding has cost the block its sense: it begins anew. Returns ⟨x̃, Px̃⟩ for a row of this size ‖x̃‖²."""
+    for i in range(BLOCK):
+        for j in range(BLOCK):
+            P[i, j] = VARIANCE if i == j else 0.0
+    return VARIANCE * size
 
-    On slices, with the size of a block read when it runs: else the compiler does not use the vector unit.
-    """
-    B, v = P.shape[1], 0.0
+
+@jit
+def makes_sense(own: float) -> bool:
+    """Can this be ⟨x̃, Px̃⟩?"""
+    return 0.0 <= own < math.inf
+
+
+def _whiten_dense(P: Blocks, x: Any, scale: float, desk: Desk) -> float:
+    for i in range(x.shape[0]):
+        desk.x[i] = scale * x[i]  # the places behind the last feature stay 0
+    v = 0.0
     for q in range(P.shape[0]):
-        x, g, block = desk.x[q * B : (q + 1) * B], desk.g[q * B : (q + 1) * B], P[q]
-        size, own = 0.0, 0.0
-        for i in range(B):
-            size += x[i] * x[i]
-        if size == 0.0:
-            desk.own[q] = -1.0
-            for i in range(B):
-                g[i] = 0.0
-            continue
-        for i in range(B):
-            line, s = block[i], 0.0
-            for j in range(B):
-                s += line[j] * x[j]
-            g[i] = s
-            own += s * x[i]
-        if not 0.0 <= own < math.inf:  # rounding has cost the block its sense: it begins anew
-            for i in range(B):
-                for j in range(B):
-                    block[i, j] = VARIANCE if i == j else 0.0
-                g[i] = VARIANCE * x[i]
-            own = VARIANCE * size
-        desk.own[q] = own
+        at = slice(q * BLOCK, (q + 1) * BLOCK)
+        row, g = desk.x[at], desk.g[at]
+        own = multiply(P[q], row, g)
+        if not makes_sense(own):
+            size = 0.0
+            for i in range(BLOCK):
+                size += row[i] * row[i]
+                g[i] = VARIANCE * row[i]
+            own = renew(P[q], size)
+        desk.own[q] = own if own > 0.0 else -1.0
         v += own
     return v
 
 
+def _whiten_sparse(P: Blocks, x: Any, scale: float, desk: Desk) -> float:
+    for q in range(P.shape[0]):
+        desk.own[q] = -1.0
+    v, start, n = 0.0, 0, x.indices.shape[0]
+    while start < n:  # block by block: indices go up
+        q = x.indices[start] // BLOCK
+        first, stop = q * BLOCK, start
+        g = desk.g[first : first + BLOCK]
+        for i in range(BLOCK):
+            g[i] = 0.0
+        while stop < n and x.indices[stop] < first + BLOCK:
+            add_scaled(g, P[q, x.indices[stop] - first], scale * x.values[stop])
+            stop += 1
+        own = 0.0
+        for j in range(start, stop):
+            own += scale * x.values[j] * g[x.indices[j] - first]
+        if not makes_sense(own):
+            size = 0.0
+            for i in range(BLOCK):
+                g[i] = 0.0
+            for j in range(start, stop):
+                xi = scale * x.values[j]
+                size += xi * xi
+                g[x.indices[j] - first] = VARIANCE * xi
+            own = renew(P[q], size)
+        desk.own[q] = own if own > 0.0 else -1.0
+        v += own
+        start = stop
+    return v
+
+
+whiten = by_rows(_whiten_dense, _whiten_sparse)
+whiten.__doc__ = "g = Px̃ with x̃ = scale·x, block by block where the row is not zero. Returns ⟨x̃, g⟩."
+
+
 @jit
 def harden(P: Blocks, desk: Desk, h: float) -> None:
-    """P_q ← P_q - h g_q g_q'/(1 + h⟨x̃_q, g_q⟩), symmetric to the bit."""
-    B = P.shape[1]
+    """P_q ← P_q - h g_q g_q'/(1 + h⟨x̃_q, g_q⟩)."""
     for q in range(P.shape[0]):
         if desk.own[q] >= 0.0:
-            g, block, c = desk.g[q * B : (q + 1) * B], P[q], h / (1.0 + h * desk.own[q])
-            for i in range(B):
-                line, gi = block[i], g[i]
-                for j in range(B):
-                    line[j] -= c * (gi * g[j])
-
-
-def _write_out_dense(x: Any, scale: float, to: Vector) -> None:
-    for i in range(x.shape[0]):
-        to[i] = scale * x[i]
-
-
-def _write_out_sparse(x: Any, scale: float, to: Vector) -> None:
-    for i in range(to.shape[0]):
-        to[i] = 0.0
-    for j in range(x.indices.shape[0]):
-        to[x.indices[j]] = scale * x.values[j]
-
-
-write_out = by_rows(_write_out_dense, _write_out_sparse)
-write_out.__doc__ = "The row times a scale, every feature in its place; places behind the last feature stay 0."
+            lower(P[q], desk.g[q * BLOCK : (q + 1) * BLOCK], h / (1.0 + h * desk.own[q]))
 
 
 def _step_dense(W: Matrix, x: Any, first: int, K: int, desk: Desk, c: float) -> None:
@@ -135,9 +151,7 @@ def _step_sparse(W: Matrix, x: Any, first: int, K: int, desk: Desk, c: float) ->
     for q in range(desk.own.shape[0]):
         if desk.own[q] >= 0.0:
             for i in range(q * BLOCK, min((q + 1) * BLOCK, d)):
-                w, v = W[i, first : first + K], c * desk.g[i]
-                for k in range(K):
-                    w[k] += v * desk.r[k]
+                add_scaled(W[i, first : first + K], desk.r, c * desk.g[i])
 
 
 step = by_rows(_step_dense, _step_sparse)
@@ -170,13 +184,11 @@ def _diagonal_sparse(
     c = -1.0 / (1.0 + h * v)
     for j in range(x.indices.shape[0]):
         i, xi = x.indices[j], scale * x.values[j]
-        w, g = W[i, first : first + K], c * xi / A[i]
-        for k in range(K):
-            w[k] += g * desk.r[k]
+        add_scaled(W[i, first : first + K], desk.r, c * xi / A[i])
         A[i] = min(A[i] + h * xi * xi, most)
 
 
-diagonal = by_rows(_diagonal_dense, _diagonal_sparse)
+diagonal = by_rows(_diagonal_dense, _diagonal_sparse, **REORDER)
 diagonal.__doc__ = "One step with a diagonal precision."
 
 
@@ -212,8 +224,7 @@ def teach(
         k = labels[i]
         desk.r[k] = r[i] * min(max(math.sqrt(total / (K * G[k])), 0.25), 4.0)
     if P.shape[0] > 0:
-        write_out(x, scale, desk.x)
-        v = whiten(P, desk)
+        v = whiten(P, x, scale, desk)
         step(W, x, first, K, desk, -1.0 / (1.0 + h * v))
         harden(P, desk, h)
     else:
