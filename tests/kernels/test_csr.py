@@ -1,5 +1,7 @@
 """One pass over sparse rows against what SciPy and NumPy say of them."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,7 +26,7 @@ def test_rows_are_tidy_where_their_indices_go_up_within_the_width(rows, kind, in
     if within and len(indices):
         X = sparse.csr_array((values, indices, starts), shape=(len(rows), width))
         assert tidy == bool(X.has_canonical_format)
-    expected = [np.square(values[a:b].astype(float)).sum() for a, b in zip(starts[:-1], starts[1:])]
+    expected = [np.square(values[a:b].astype(float)).sum() for a, b in itertools.pairwise(starts)]
     assert squares == pytest.approx(expected, rel=1e-14)
 
 
