@@ -4,13 +4,14 @@ import csv
 import io
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from gaptron.errors import StreamError
+from gaptron.streams.ahead import worked
 from gaptron.streams.block import Available, Block
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import distinct
@@ -52,9 +53,14 @@ class Layout(NamedTuple):
 
 
 def read(
-    source: Source, rows: int | None, columns: Columns, header: bool | None, delimiter: str = ","
-) -> Iterator[Block]:
-    """The rounds of the source, `rows` lines to a block; None: all in one."""
+    source: Source,
+    rows: int | None,
+    columns: Columns,
+    header: bool | None,
+    then: Callable[[Block], T],
+    delimiter: str = ",",
+) -> Iterator[T]:
+    """`then` of the rounds of the source, `rows` lines to a block; None: all in one."""
     pieces = texts(source, rows)
     first: list[Text] = []  # as many pieces as it takes to know the layout, whatever their size
     sample: list[tuple[int, bytes]] = []
@@ -67,19 +73,23 @@ def read(
     if not sample:
         return
     layout = _layout(first[0], sample, columns, header, delimiter)
-    for text in first:
-        yield from _blocks(text, layout)
-    for text in pieces:
+
+    def work(text: Text) -> T | None:
         text.check_line_ends()
-        yield from _blocks(text, layout)
+        block = _block(text, layout)
+        return None if block is None else then(block)
+
+    yield from worked(work, (text for text in first), in_threads=False)
+    yield from worked(work, pieces, in_threads=rows is not None and source.at_rest)
 
 
-def _blocks(text: Text, layout: Layout) -> Iterator[Block]:
+def _block(text: Text, layout: Layout) -> Block | None:
+    """The rounds of a text; None if there are none."""
     if layout.header >= text.first:
         text = after(text, layout.header)
-    if next(text.rounds(), None) is not None:
-        few = len(text.data) < FEW * len(layout.names)
-        yield _careful(text, layout) if few else _quick(text, layout)
+    if next(text.rounds(), None) is None:
+        return None
+    return _careful(text, layout) if len(text.data) < FEW * len(layout.names) else _quick(text, layout)
 
 
 def _layout(
@@ -164,7 +174,7 @@ def _quick(text: Text, layout: Layout) -> Block:
     try:
         table = arrow.read_csv(
             pa.BufferReader(_of_arrow(text.data)),
-            read_options=arrow.ReadOptions(column_names=columns),
+            read_options=arrow.ReadOptions(column_names=columns, use_threads=False),  # we have threads
             parse_options=arrow.ParseOptions(delimiter=layout.delimiter),
             convert_options=arrow.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
         )

@@ -189,11 +189,11 @@ def _reader(
     if base is not None and name != "svmlight":
         raise StreamError(source.name, f"index_base= is for svmlight files, and this is {name}: leave it out")
     readers: dict[str, Read] = {
-        "csv": lambda rows, _, then, outline=False: map(then, csv_text.read(source, rows, columns, header)),
+        "csv": lambda rows, _, then, outline=False: csv_text.read(source, rows, columns, header, then),
         "npz": lambda rows, _, then, outline=False: map(then, npz.read(source)),
         "parquet": lambda rows, _, then, outline=False: map(then, parquet.read(source, rows, columns)),
         "svmlight": partial(svmlight.read, source),
-        "tsv": lambda rows, _, then, outline=False: map(then, csv_text.read(source, rows, columns, header, "\t")),
+        "tsv": lambda rows, _, then, outline=False: csv_text.read(source, rows, columns, header, then, "\t"),
         "vw": lambda rows, _, then, outline=False: vw.read(source, rows, width or vw.WIDTH, then, outline),
     }
     return readers[name]
