@@ -251,7 +251,31 @@ def test_options_of_reading_are_for_the_files_alone(tmp_path, monkeypatch):
     }
     for stream in ("synsep", "known", "openml:iris"):
         result = CliRunner().invoke(app, ["compare", stream, *options])
-        assert "--label ... is for files, and no DATA is one: leave it out" in str(result.exception)
+        assert "--label ... says nothing about any of these DATA: leave it out" in str(result.exception)
+
+
+def test_each_file_gets_the_options_its_format_has(tmp_path):
+    table, out = words_csv(tmp_path / "clicks.csv"), tmp_path / "out"
+    svmlight = tmp_path / "counts.svm"
+    svmlight.write_text("1 0:1 2:1\n0 1:1\n" * 40)
+    words = (
+        "compare",
+        table,
+        str(svmlight),
+        "--label",
+        "clicked",
+        "--index-base",
+        "0",
+        "-a",
+        "frugal-gaptron",
+        *QUICK[2:],
+    )
+    run(*words, "--feedback", "full", "--seeds", "1", "-o", str(out))
+    commands = {r["stream"]: r["command"] for r in lines(out)}
+    assert "--label clicked" in commands[table] and "--index-base" not in commands[table]
+    assert "--index-base 0" in commands[str(svmlight)] and "--label" not in commands[str(svmlight)]
+    result = CliRunner().invoke(app, ["compare", str(svmlight), "--label", "clicked"])
+    assert "--label ... says nothing about any of these DATA: leave it out" in str(result.exception)
 
 
 def test_without_a_label_nothing_is_compared(tmp_path):

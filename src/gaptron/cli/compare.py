@@ -150,13 +150,15 @@ def _plan(
     """The plan and, if it came from a file, its text."""
     from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
     from gaptron.experiments.plan_file import default_plan, read_plan  # noqa: PLC0415
-    from gaptron.streams.files import is_file  # noqa: PLC0415
+    from gaptron.streams.files import is_file, meant_for  # noqa: PLC0415
     from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
 
     files = [word for word in data if word.endswith(".toml")]
     if data and not files:
-        if reading and not any(map(is_file, data)):
-            raise SettingError(f"{next(iter(reading))}=... is for files, and no DATA is one: leave it out")
+        of_each = {word: meant_for(word, reading) if is_file(word) else {} for word in data}
+        for option in reading:
+            if not any(option in known for known in of_each.values()):
+                raise SettingError(f"{option}=... says nothing about any of these DATA: leave it out")
         numbers = (
             raw or "n_features" in reading or any(preparing[word] for word in ("constant", "log1p", "standardize"))
         )
@@ -164,7 +166,7 @@ def _plan(
         streams = tuple(
             PlannedStream(
                 word,
-                reading=reading if is_file(word) else {},
+                reading=of_each[word],
                 preparing={} if names else preparing,
                 shuffle=not in_order,
                 by_name=names,

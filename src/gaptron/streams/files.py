@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from scipy import sparse
 
@@ -178,15 +178,30 @@ def _format(source: Source, asked: str | None) -> str:
     return name
 
 
+def _has(name: str, option: str) -> bool:
+    """Does a format have what this option of reading speaks of?"""
+    if option == "header":
+        return name in ("csv", "tsv")
+    if option == "index_base":
+        return name == "svmlight"
+    return FORMATS[name].table or option not in Columns._fields
+
+
+def meant_for(path: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Those of several options of reading that the format of this file has."""
+    name = _format(Source(path), options.get("format"))
+    return {option: value for option, value in options.items() if _has(name, option)}
+
+
 def _reader(
     source: Source, name: str, columns: Columns, width: int | None, base: int | None, header: bool | None
 ) -> Read:
     for role, column in columns._asdict().items():
-        if column is not None and not FORMATS[name].table:
+        if column is not None and not _has(name, role):
             raise StreamError(source.name, f"{role}= names a column, and {name} has none: leave it out")
-    if header is not None and name not in ("csv", "tsv"):
+    if header is not None and not _has(name, "header"):
         raise StreamError(source.name, f"header= is for CSV and TSV files, and this is {name}: leave it out")
-    if base is not None and name != "svmlight":
+    if base is not None and not _has(name, "index_base"):
         raise StreamError(source.name, f"index_base= is for svmlight files, and this is {name}: leave it out")
     readers: dict[str, Read] = {
         "csv": lambda rows, _, then, outline=False: csv_text.read(source, rows, columns, header, then),
