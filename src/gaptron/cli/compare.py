@@ -155,7 +155,7 @@ def _plan(
 
     files = [word for word in data if word.endswith(".toml")]
     if data and not files:
-        of_each = {word: meant_for(word, reading) if is_file(word) else {} for word in data}
+        of_each = {word: meant_for(word, reading) if reading and is_file(word) else {} for word in data}
         for option in reading:
             if not any(option in known for known in of_each.values()):
                 raise SettingError(f"{option}=... says nothing about any of these DATA: leave it out")
