@@ -18,7 +18,8 @@ from gaptron.errors import GaptronError, SettingError
 
 if TYPE_CHECKING:
     from gaptron import Learner
-    from gaptron.experiments.run import Piece, Run
+    from gaptron.experiments.run import Run
+    from gaptron.streams.rounds import Rounds
     from gaptron.streams.rows_by_name import RowsByName
     from gaptron.trace import Trace
 
@@ -390,15 +391,15 @@ def _run(
     return done
 
 
-def _in_memory(source: Any) -> "Piece | None":
+def _in_memory(source: Any) -> "Rounds | None":
     """All rounds of a stream; None if it is read in pieces."""
-    from gaptron.experiments.run import Piece  # noqa: PLC0415
     from gaptron.streams import Stream  # noqa: PLC0415
+    from gaptron.streams.rounds import Rounds  # noqa: PLC0415
 
     if isinstance(source, Stream):
-        return Piece(source.X, source.y, source.among, source.worth)
-    whole = getattr(source, "whole", None)
-    return None if whole is None else Piece(*whole)
+        return Rounds(source.X, source.y, source.among, source.worth)
+    whole: Rounds | None = getattr(source, "whole", None)
+    return whole
 
 
 class _Doublings:
@@ -449,7 +450,7 @@ def _refuse_beside_load(context: typer.Context) -> None:
             raise SettingError(f"--load goes on with a learner as it is: leave out {parameter.opts[0]}")
 
 
-def _pieces(source: Any, table: bool) -> "Iterator[Piece]":
+def _pieces(source: Any, table: bool) -> "Iterator[Rounds]":
     """The stream as it comes, cut at 1, 2, 4, ... rounds when every doubling gets a line."""
     done, mark = 0, 1
     for rounds, cut in _parts(source):
@@ -463,20 +464,20 @@ def _pieces(source: Any, table: bool) -> "Iterator[Piece]":
             done += rounds - start
 
 
-def _parts(source: Any) -> "Iterator[tuple[int, Callable[[slice], Piece]]]":
+def _parts(source: Any) -> "Iterator[tuple[int, Callable[[slice], Rounds]]]":
     """The parts that a stream is read in: how many rounds, and a function that cuts some of them out."""
-    from gaptron.experiments.run import Piece  # noqa: PLC0415
     from gaptron.streams import Stream  # noqa: PLC0415
+    from gaptron.streams.rounds import Rounds  # noqa: PLC0415
     from gaptron.streams.rows_by_name import RowsByName  # noqa: PLC0415
 
     if isinstance(source, RowsByName):
-        for piece in map(Piece._make, source):
+        for piece in source:
             yield len(piece.y), lambda rounds, piece=piece: piece.part(piece.X[rounds], rounds)  # type: ignore[misc]
         return
 
-    def cut(part: Stream, rounds: slice) -> Piece:
+    def cut(part: Stream, rounds: slice) -> Rounds:
         part = part if rounds == slice(0, None) else part.part(rounds)
-        return Piece(part.checked, part.y, part.among, part.worth)
+        return Rounds(part.checked, part.y, part.among, part.worth)
 
     for part in [source] if isinstance(source, Stream) else source.parts():
         yield part.n_rounds, functools.partial(cut, part)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.experiments import account
@@ -22,27 +21,12 @@ from gaptron.experiments.stream_cache import Arrays, CachedStream, rows
 from gaptron.experiments.task import OK, Result, Task, processor, version
 from gaptron.kernels import observed
 from gaptron.learner import Learner
+from gaptron.streams.rounds import Rounds
 from gaptron.trace import Tally, Trace
 from gaptron.types import Feedback, Integers, Matrix, Observed, Sparse
 from gaptron.validation import CheckedRows, as_rows
 
 PIECE = 1 << 25  # bytes at most of a stream that are copied at a time
-
-
-class Piece(NamedTuple):
-    """Some rounds of a stream."""
-
-    X: Any
-    y: Integers  # codes
-    among: NDArray[np.bool_] | None = None  # the last two as in a `Stream`
-    worth: Matrix | None = None
-
-    def part(self, X: Any, rounds: slice | Integers) -> "Piece":
-        """Some of its rounds, whose rows are X."""
-        among, worth = self.among, self.worth
-        return Piece(
-            X, self.y[rounds], None if among is None else among[rounds], None if worth is None else worth[rounds]
-        )
 
 
 class Run(NamedTuple):
@@ -56,7 +40,7 @@ class Run(NamedTuple):
 
 def run(
     learner: Learner,
-    pieces: Iterable[Piece],
+    pieces: Iterable[Rounds],
     *,
     keep: bool = True,
     notes: bool = True,
@@ -124,7 +108,7 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
     order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle and not cached.shuffled else None
     learner = _learner(task, cached)
     worth = arrays.get("worth")
-    whole = Piece(X, y, arrays.get("among"), worth)
+    whole = Rounds(X, y, arrays.get("among"), worth)
     tally, trace, notes, seconds = run(learner, _pieces(whole, order, cached.norm), notes=task.bound)
     assert trace is not None  # a stream has rounds
     bound: account.Account | None = None
@@ -183,7 +167,7 @@ def _bandit(task: Task) -> bool:
     return task.feedback == Feedback.BANDIT.word
 
 
-def _heard(pieces: Iterable[Piece], cached: CachedStream, trace: Trace) -> Observed:
+def _heard(pieces: Iterable[Rounds], cached: CachedStream, trace: Trace) -> Observed:
     """What the answers of a bandit run prove of every linear rule, as a learner that observes would say it."""
     K, start, right = cached.n_classes, 0, np.equal(trace.codes, trace.truth).astype(np.float64)
     seen: observed.Watch | None = None
@@ -199,7 +183,7 @@ def _heard(pieces: Iterable[Piece], cached: CachedStream, trace: Trace) -> Obser
     return observed.proved(seen, 0)
 
 
-def _pieces(whole: Piece, order: Integers | None, longest: float) -> Iterator[Piece]:
+def _pieces(whole: Rounds, order: Integers | None, longest: float) -> Iterator[Rounds]:
     """The stream in its own order or in the given one, a piece at a time: no process holds a copy of all of it.
 
     It was checked when it was prepared.

@@ -22,12 +22,13 @@ from gaptron.streams.csv_text import SAMPLE, after, cells_of, count_rows, no_num
 from gaptron.streams.files import is_file
 from gaptron.streams.header import is_header
 from gaptron.streams.labels import Codes, Label, discover, distinct, given
+from gaptron.streams.rounds import Rounds
 from gaptron.streams.rows import csr
 from gaptron.streams.source import Source, Text, texts
 from gaptron.streams.stream import Stream
 from gaptron.streams.table import LAST, Column, Columns, available_in, column_at, place
 from gaptron.text_numbers import as_number
-from gaptron.types import Integers, Matrix, Sparse, Vector
+from gaptron.types import Integers, Sparse, Vector
 from gaptron.validation import MeasuredRows
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -40,15 +41,6 @@ class Piece(NamedTuple):
 
     table: Any
     beside: Block  # a block without features; no names, where the file is not asked for labels
-
-
-class Rounds(NamedTuple):
-    """Some rounds whose rows are given by name."""
-
-    X: Table
-    y: Integers  # codes
-    among: NDArray[np.bool_] | None = None  # the last two as in a `Stream`
-    worth: Matrix | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,14 +172,9 @@ def _rounds(piece: Piece, classes: tuple[Label, ...], chosen: slice | Integers) 
     """The first rounds of a piece, or those of the given numbers."""
     table, block = piece
     codes = Codes(classes, block.text)
-    y, among, worth = labels_of(block, codes), among_of(block, codes), worth_of(block)
     rows = table.slice(0, chosen.stop) if isinstance(chosen, slice) else table.take(chosen)
-    return Rounds(
-        of_arrow(rows, text=block.text),
-        y[chosen],
-        None if among is None else among[chosen],
-        None if worth is None else worth[chosen],
-    )
+    whole = Rounds(None, labels_of(block, codes), among_of(block, codes), worth_of(block))
+    return whole.part(of_arrow(rows, text=block.text), chosen)
 
 
 def encoded(source: RowsByName, features: Features | None = None) -> Stream:
