@@ -88,7 +88,7 @@ def within_range(rows: MeasuredRows, name: str = "X") -> CheckedRows:
     wrong = np.flatnonzero((sizes > LARGEST_NORM) | ((sizes < SMALLEST_NORM) & (sizes > 0.0)))
     if wrong.size:
         raise InputError(f"row {wrong[0]} of {name} {_out_of_range(sizes[wrong[0]])}")
-    return CheckedRows(_as_rows(rows.X), rows.X.shape[1], float(sizes.max(initial=0.0)), _outlier(sizes))
+    return CheckedRows(parts_of(rows.X), rows.X.shape[1], float(sizes.max(initial=0.0)), _outlier(sizes))
 
 
 def _outlier(sizes: Vector) -> int | None:
@@ -135,10 +135,11 @@ def _out_of_range(norm: float) -> str:
 def as_rows(X: Any) -> tuple[Rows, int]:
     """X as rows and its width. Copies only what has the wrong type or order; looks at no value."""
     table = as_table(X)
-    return _as_rows(table), table.shape[1]
+    return parts_of(table), table.shape[1]
 
 
-def _as_rows(table: Table) -> Rows:
+def parts_of(table: Table) -> Rows:
+    """The rows of a table that is tidy: no value is looked at again."""
     if sp.issparse(table):
         return Sparse(sealed(table.indptr), sealed(table.indices), sealed(table.data))
     return sealed(table)
@@ -325,7 +326,7 @@ def block(rows: Rows, start: int, stop: int, sparse: bool, width: int) -> Rows:
     if isinstance(rows, Sparse):
         part = Sparse(rows.indptr[start : stop + 1], rows.indices, rows.values)
         return part if sparse else sealed(to_dense(part, width))
-    return _as_rows(as_table(sp.csr_array(rows[start:stop]))) if sparse else rows[start:stop]
+    return parts_of(as_table(sp.csr_array(rows[start:stop]))) if sparse else rows[start:stop]
 
 
 def to_dense(rows: Sparse, width: int) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ from gaptron.learner import Learner
 from gaptron.streams.rounds import Rounds
 from gaptron.trace import Tally, Trace
 from gaptron.types import Feedback, Integers, Matrix, Observed, Sparse
-from gaptron.validation import CheckedRows, as_rows
+from gaptron.validation import CheckedRows, block, parts_of
 
 PIECE = 1 << 25  # bytes at most of a stream that are copied at a time
 
@@ -189,9 +189,11 @@ def _pieces(whole: Rounds, order: Integers | None, longest: float) -> Iterator[R
     It was checked when it was prepared.
     """
     X, y = whole.X, whole.y
+    rows, T, width = parts_of(X), len(y), X.shape[1]
     size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    step = max(1, PIECE * len(y) // max(1, size))
-    for start in range(0, len(y), step):
-        part = slice(start, start + step) if order is None else order[start : start + step]
-        piece, width = as_rows(X[part])
-        yield whole.part(CheckedRows(piece, width, longest), part)
+    step = max(1, PIECE * T // max(1, size))
+    for start in range(0, T, step):
+        stop = min(start + step, T)
+        chosen = slice(start, stop) if order is None else order[start:stop]
+        piece = block(rows, start, stop, isinstance(rows, Sparse), width) if order is None else parts_of(X[chosen])
+        yield whole.part(CheckedRows(piece, width, longest), chosen)
