@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import numpy as np
+from numba.core.compiler import Flags
 
 from gaptron.kernels.jit import inner, jit
+from gaptron.kernels.parts import KnownFlags
 from tests.conftest import needs_compiler
 
 pytestmark = needs_compiler
@@ -70,3 +72,14 @@ def test_the_next_process_finds_parts_on_disk(tmp_path, monkeypatch):
     assert said[0][0] == "0" and int(said[0][1]) > 0  # compiled by the first
     assert int(said[1][0]) > 0 and said[1][1] == "0"  # found by the second, whose entries are others
     assert said[0][2] == said[1][2]
+
+
+def test_options_written_out_once_are_those_of_now():
+    plain, known = Flags(), KnownFlags()
+    assert known == plain and plain == known and hash(known) == hash(plain)
+    known.nrt = True
+    assert known != plain and known.values()["nrt"] and hash(known) == hash(plain)
+    plain.nrt = True
+    assert known == plain and known.copy() == known and isinstance(known.copy(), KnownFlags)
+    known.discard("nrt")
+    assert known != plain and known == Flags()

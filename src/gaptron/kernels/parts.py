@@ -13,7 +13,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 
 ENVIRONMENT = "_ZN08NumbaEnv"  # how the names begin that the compiler gives to what a function must know of Python
@@ -23,7 +23,7 @@ class Whole(CPUDispatcher):  # type: ignore[misc]
     """A function as Python calls it."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any], inlined: bool) -> None:
-        super().__init__(function, targetoptions={**options, "nopython": True})
+        super().__init__(function, targetoptions={**options, "nopython": True}, pipeline_class=WholeCompiler)
         self.enable_caching()
         self._inlined = inlined
 
@@ -45,7 +45,43 @@ class Whole(CPUDispatcher):  # type: ignore[misc]
         return part
 
 
-class PartCompiler(Compiler):  # type: ignore[misc]
+class KnownFlags(Flags):  # type: ignore[misc]
+    """The compiler's options for one function, written out once.
+
+    The compiler looks them up for every call that it finds a type for, and each time wrote out all of them, set or
+    not: a seventh of the time of compiling.
+    """
+
+    def __init__(self, copy_from: Flags | None = None) -> None:
+        super().__init__(copy_from)
+        self._set: dict[str, Any] | None = None
+        self._all: dict[str, Any] = {}
+
+    def values(self) -> dict[str, Any]:
+        """Every option and what it is now."""
+        if self._set != self._values:
+            self._set, self._all = dict(self._values), super().values()
+        return self._all
+
+    def __hash__(self) -> int:
+        return NAMES_OF_FLAGS
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+
+NAMES_OF_FLAGS = hash(Flags())  # the compiler's own hash is of the names alone
+
+
+class WholeCompiler(Compiler):  # type: ignore[misc]
+    """Compiles a function that Python calls."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.state.flags = KnownFlags(self.state.flags)
+
+
+class PartCompiler(WholeCompiler):
     """Compiles a part."""
 
     def define_pipelines(self) -> Any:
