@@ -58,7 +58,9 @@ for x, label in zip(X, y):
     if sys.argv[1] == "one by one":
         learner.learn(learner.decide(x), label=label)
 stats = simplex.softmax.part.stats
-print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), repr(float(learner.weights.sum())))
+learner.predict(X)
+parts = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+print(*parts, repr(float(learner.weights.sum())), len(play.look.overloads))
 """
 
 
@@ -72,6 +74,7 @@ def test_the_next_process_finds_parts_on_disk(tmp_path, monkeypatch):
     assert said[0][0] == "0" and int(said[0][1]) > 0  # compiled by the first
     assert int(said[1][0]) > 0 and said[1][1] == "0"  # found by the second, whose entries are others
     assert said[0][2] == said[1][2]
+    assert said[1][3] == "1"  # what decides for one row looks at many
 
 
 def test_options_written_out_once_are_those_of_now():
