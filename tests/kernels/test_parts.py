@@ -8,7 +8,7 @@ from numba.core.compiler import Flags
 
 from gaptron.kernels.jit import inner, jit
 from gaptron.kernels.parts import KnownFlags
-from tests.conftest import needs_compiler
+from tests.conftest import INTERPRETED, needs_compiler
 
 pytestmark = needs_compiler
 
@@ -29,6 +29,11 @@ def summed(values):
 @jit
 def entry(values):
     return summed(values) + doubled(1.0)
+
+
+if not INTERPRETED:
+    for each in (entry, summed.part, doubled.part):
+        each._cache.disable()  # what is asked is what compiling leaves, on the second run too
 
 
 def test_a_part_has_code_for_its_callers_and_none_for_the_machine():
