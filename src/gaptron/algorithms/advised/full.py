@@ -176,7 +176,7 @@ def demand_in_v(step: float, a: Vector, p: Vector, b: Vector) -> float:
 def listen(state: AdvisedFullState, work: AdvisedFullScratch, rd: Round, n: int) -> None:
     """Line 2: what each expert says, in scores centred over the labels; who speaks; whom stickiness pushes."""
     K, now, t = rd.z.shape[0], work.now[0], state.total[0]
-    labels, L = work.labels[:n], work.L
+    labels, L = work.labels[:n], work.L[:, :n]
     for i in range(n):
         k = labels[i]
         work.w[i] = now.ratio * work.raw[k]
@@ -190,8 +190,8 @@ def listen(state: AdvisedFullState, work: AdvisedFullScratch, rd: Round, n: int)
         if j >= LEARNERS:
             for i in range(n):
                 L[j, i] = math.log(max(L[j, i], 1e-300))
-        centre(L[j, :n], HEARD, share)
-    now.caller = best(L[LEARNERS, :n]) if now.spoke > LEARNERS else UNKNOWN
+        centre(L[j], HEARD, share)
+    now.caller = best(L[LEARNERS]) if now.spoke > LEARNERS else UNKNOWN
     now.pushed = place_of(t.last, labels) if t.last != UNKNOWN else UNKNOWN
     now.kappa = min(max(log_odds(state.stay[0]), 0.0), MOST_STAY) if now.pushed != UNKNOWN else 0.0
 
