@@ -8,7 +8,7 @@ import numpy as np
 import gaptron
 from gaptron.kernels import play
 from gaptron.types import UNKNOWN, Nothing, named
-from gaptron.validation import sealed_row
+from gaptron.validation import only_row, sealed_row
 
 
 def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, shown: int) -> Any:
@@ -19,6 +19,15 @@ def taught(learner: gaptron.Learner, decision: gaptron.Decision, label: int, sho
     beside = copy.deepcopy((core.seen, core.seen_room))
     learn_once(core.settings, state, decision._x, rd, work, label, shown, beside)
     return state
+
+
+def decide_once(settings: Any, state: Any, x: Any, rd: Any, work: Any, u: float = 0.5) -> int:
+    """The label that u draws for a row, with the round's own advice and labels; the decision is not taken."""
+    count, unseen = named(decided=0, learned=0, trail=0), np.zeros((1, 0))
+    given = only_row(sealed_row(x)), u, rd.advice[None].copy(), rd.among[None].copy()
+    label = play.look(settings, state, *given, rd, work, count, False, unseen, unseen)
+    assert count[0].decided == 0
+    return int(label)
 
 
 def learn_once(

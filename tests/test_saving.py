@@ -153,7 +153,7 @@ def test_nothing_a_learner_holds_is_left_out():
         "mark",
         "_rooms",
     }
-    compiled = {"_decide_once", "_commit_once", "_learn_once"}
+    compiled = {"_look", "_commit_once", "_learn_once"}
     in_file = {"rng": "generator", "seen": "observed"}
     held = set(vars(learner._core)) - made_anew - compiled - {"observes"}  # the last is the learner's part of the file
     assert {in_file.get(name, name) for name in held} <= set(tree["core"])
@@ -290,7 +290,7 @@ def test_a_round_is_called_as_compiled():
     learner = started()
     learner.learn(learner.decide(X[40]), label=0)
     core, loop = learner._core, compiled_loop()
-    assert core._decide_once is not loop.decide_once and core._learn_once is not loop.learn_once
+    assert core._look is not loop.look and core._learn_once is not loop.learn_once
     codes, chances = np.arange(5), np.linspace(0.1, 0.9, 5)
     assert _direct(loop.trail_of, codes, chances, 3)(codes, chances, 3) == loop.trail_of(codes, chances, 3)
 

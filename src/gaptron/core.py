@@ -38,9 +38,12 @@ from gaptron.types import (
     named,
     new_round,
 )
-from gaptron.validation import block, n_rows, sealed_row
+from gaptron.validation import block, n_rows, only_row, sealed_row
 
 DECIDED, LEARNED = 0, 1  # places in `count`
+SILENT: Matrix = np.zeros((1, 0))  # of one row: nobody advises
+ANY: NDArray[np.bool_] = np.ones((1, 0), dtype=np.bool_)  # every label may be played
+UNSEEN: Matrix = np.zeros((1, 0))  # no room for scores: they are read from the round
 DENSE_BLOCK = 1 << 24  # numbers at most in a block of sparse rows that must be written out
 
 
@@ -81,7 +84,7 @@ class Core:
         self.control = control  # the share of decisions that is drawn uniformly
         self.remembered: tuple[str, ...] = ()  # the fields of its scratch that a decision keeps with its scores
         self._shown: Any = int(problem.feedback) if problem.graph is None else problem.graph
-        self._decide_once: Any = None  # the loop's verbs, compiled for these tuples' types
+        self._look: Any = None  # the loop's verbs, compiled for these tuples' types
         self._commit_once: Any = None
         self._learn_once: Any = None
         try:
@@ -253,12 +256,12 @@ class Core:
             getattr(self.scratch, name)[...] = part
 
     def _look_at(self, x: Row, u: float, opinion: Vector, among: Flags, *, take: bool = False) -> int:
-        self.round.among[:] = among if len(among) else True
-        if len(self.round.advice):
-            self.round.advice[:] = opinion if len(opinion) else 0.0
-        if self._decide_once is None:
+        if self._look is None:
             self._compile(x)
-        return int(self._decide_once(self.settings, self.state, x, self.round, self.scratch, u, self.count, take))
+        advice, allowed = opinion[None] if len(opinion) else SILENT, among[None] if len(among) else ANY
+        tuples, room = (self.settings, self.state), (self.round, self.scratch)
+        label: int = self._look(*tuples, only_row(x), u, advice, allowed, *room, self.count, take, UNSEEN, UNSEEN)
+        return label
 
     def _compile(self, x: Row) -> None:
         """The loop's verbs as compiled for these tuples' types, to be called with no others.
@@ -270,7 +273,8 @@ class Core:
         x = sealed_row(x)
         loop, answered = compiled_loop(), np.zeros(1, dtype=np.bool_)
         tuples, room = (self.settings, self.state), (self.round, self.scratch)
-        self._decide_once = _direct(loop.decide_once, *tuples, x, *room, 0.5, self.count, True)
+        given: tuple[Any, ...] = only_row(x), 0.5, SILENT, ANY
+        self._look = _direct(loop.look, *tuples, *given, *room, self.count, True, UNSEEN, UNSEEN)
         given = 0, 0, self.count, answered, self.seen, self.seen_room
         self._learn_once = _direct(loop.learn_once, *tuples, x, *room, *given)
 
@@ -324,7 +328,6 @@ class Core:
         loop, rooms = compiled_loop(), self._rooms if self.state is not None else []
         try:
             rd, work = rooms.pop()  # making one takes longer than looking at a row
-            rd.among[:], rd.advice[:] = True, 0.0
         except IndexError:
             rd, work = self._new_round(K), self.file.scratch(self.settings, problem, self.sparse)
         step = max(1, min(MOST, DENSE_BLOCK // max(1, width)))
@@ -333,7 +336,8 @@ class Core:
         for start in range(0, T, step):
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)
-            loop.look(self.settings, state, X, opinions[part], among[part], rd, work, Z[part], P[part])
+            given, seen = (X, 0.5, opinions[part], among[part]), (Z[part], P[part])
+            loop.look(self.settings, state, *given, rd, work, self.count, False, *seen)
         rooms.append((rd, work))
         return Z, with_control(P, self.control, among if among.shape[1] else np.ones(K, bool)) if self.control else P
 

@@ -118,11 +118,8 @@ def within_range_row(row: NDArray[np.float64] | SparseRow, width: int) -> Checke
 
 
 def as_rows_of_one(x: CheckedRow) -> CheckedRows:
-    """One sparse row as the only one of many."""
-    assert isinstance(x.row, SparseRow)
-    ends = np.array([0, len(x.row.indices)], dtype=np.int32)
-    parts = Sparse(sealed(ends), sealed(x.row.indices), sealed(x.row.values))
-    return CheckedRows(parts, x.width, x.norm)
+    """One row as the only one of many."""
+    return CheckedRows(only_row(sealed_row(x.row)), x.width, x.norm)
 
 
 def _out_of_range(norm: float) -> str:
@@ -155,6 +152,15 @@ def sealed(rows: NDArray[Any]) -> NDArray[Any]:
 def sealed_row(x: Row) -> Row:
     """The same for one row, as `play` gives rows to the compiler."""
     return SparseRow(sealed(x.indices), sealed(x.values)) if isinstance(x, SparseRow) else sealed(x)
+
+
+def only_row(x: Row) -> NDArray[np.float64] | Sparse:
+    """One row as the only one of many, sealed if it is."""
+    if not isinstance(x, SparseRow):
+        return x[None]
+    ends = np.array((0, len(x.indices)), dtype=np.int32)
+    ends.flags.writeable = False
+    return Sparse(ends, x.indices, x.values)
 
 
 def as_table(X: Any) -> Table:

@@ -6,6 +6,7 @@ from gaptron.algorithms import advised as file
 from gaptron.kernels import play
 from gaptron.types import UNKNOWN, Feedback, Loss, Nothing, Problem, SparseRow, named, new_round
 from gaptron.validation import sealed_row
+from tests.one_round import decide_once
 
 COUNT, ANSWERED = named(decided=0, learned=0, trail=0), np.zeros(1, dtype=np.bool_)
 BESIDE = Nothing(), np.zeros(0)  # nobody observes
@@ -68,7 +69,7 @@ class Player:
         """Fill the round; returns the label that u draws."""
         self.rd.advice[:] = 0.0 if advice is None else advice
         self.rd.among[:] = True if among is None else among
-        return int(play.decide_once(self.settings, self.state, self.row(x), self.rd, self.work, u, COUNT, False))
+        return decide_once(self.settings, self.state, self.row(x), self.rd, self.work, u)
 
     def commit(self, label=None):
         """Take the decision, as if it had drawn `label`."""

@@ -23,6 +23,7 @@ from gaptron.kernels import play as kernel
 from gaptron.types import TRAITS, UNKNOWN, Feedback, Problem
 from gaptron.validation import sealed_row
 from tests.conftest import INTERPRETED, Stream, exact32, portrait, random_stream
+from tests.one_round import decide_once
 
 GRAPH = "label-efficient"  # the graph that stands for graph feedback: one label shows all, the others nothing
 COMMON = {"norm": 4.0, "radius": 1.0, "horizon": 2000}
@@ -519,7 +520,7 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
         case.answer(learner, decisions[i], truth)
         shown = truth if case.shows(learner, code, truth) else UNKNOWN
         x, u = sealed_row(decisions[i]._x), decisions[i]._u
-        kernel.decide_once(learner.settings, state, x, rd, work, u, count, False)
+        decide_once(learner.settings, state, x, rd, work, u)
         if case.partial:
             rd.p[code] = chances[i][code]
         rd.mark[0] = decisions[i]._mark[0]

@@ -10,13 +10,12 @@ import gaptron
 from gaptron.algorithms import gappletron as file
 from gaptron.algorithms import gaptron as paper
 from gaptron.feedback import as_graph, dominating_set, label_efficient
-from gaptron.kernels.play import decide_once
 from gaptron.seeds import generator
-from gaptron.types import Comparator, Feedback, Loss, Problem, Round, named, new_round
+from gaptron.types import Comparator, Feedback, Loss, Problem, Round, new_round
 from gaptron.validation import sealed_row
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
-from tests.one_round import learn_once
+from tests.one_round import decide_once, learn_once
 
 RING = np.roll(np.eye(4, dtype=bool), 1, axis=1) | np.eye(4, dtype=bool)  # a label shows itself and the next
 
@@ -143,7 +142,7 @@ def test_the_estimate_is_unbiased(graph, loss):
     state.W[:] = rng.normal(size=(4, 3))
     before, mean = state.W.copy(), np.zeros((4, 3))
     rd, work = sheet(4), file.scratch(settings, problem, False)
-    decide_once(settings, state, x, rd, work, 0.5, named(decided=0, learned=0, trail=0), False)
+    decide_once(settings, state, x, rd, work)
     for k in range(4):
         state.W[:] = before
         learn_once(settings, state, x, rd, work, k, y if graph[k, y] else -1)

@@ -8,13 +8,13 @@ import pytest
 import gaptron
 from gaptron.algorithms import newtron as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels import play
 from gaptron.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, new_round
 from gaptron.validation import sealed_row
 from tests import plain
 from tests.algorithms.test_ons import nearest
 from tests.conftest import KINDS, random_stream, separable_stream
+from tests.one_round import decide_once
 
 
 def problem(K=3, d=4):
@@ -125,7 +125,7 @@ def test_the_label_drawn_follows_the_distribution_of_the_round():
     core, count = learner._core, np.zeros(3)
     rd, x = core.round, sealed_row(X[0])
     for u in (np.arange(4000) + 0.5) / 4000:
-        count[play.decide_once(core.settings, core.state, x, rd, core.scratch, u, core.count, False)] += 1
+        count[decide_once(core.settings, core.state, x, rd, core.scratch, u)] += 1
     np.testing.assert_allclose(count / 4000, rd.p, atol=2e-3)
 
 

@@ -17,6 +17,7 @@ from tests.conftest import needs_compiler
 
 SCRIPT = """
 import json
+import sys
 import numpy as np
 import gaptron
 from gaptron.kernels import play
@@ -35,6 +36,7 @@ print(json.dumps({
     "top": trace.top.tolist(),
     "hits": sum(stats.cache_hits.values()),
     "misses": sum(stats.cache_misses.values()),
+    "ready to compile": "numba.np.arraymath" in sys.modules,
 }))
 """
 
@@ -57,6 +59,7 @@ def test_a_second_process_hits_the_cache_and_an_edited_verb_never_does(tmp_path)
     first, second = run(tmp_path), run(tmp_path)
     assert first["hits"] == 0 and first["misses"] > 0
     assert second["hits"] > 0 and second["misses"] == 0
+    assert first["ready to compile"] and not second["ready to compile"]  # which takes time and 40 MB
     assert first["labels"] == second["labels"] != first["top"]
     assert first["said"] == ["compiling"] and second["said"] == []  # once, and only while it happens
 

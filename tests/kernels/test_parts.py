@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import numpy as np
+from numba.core.compiler import Flags
 
 from gaptron.kernels.jit import inner, jit
-from tests.conftest import needs_compiler
+from gaptron.kernels.parts import KnownFlags
+from tests.conftest import INTERPRETED, needs_compiler
 
 pytestmark = needs_compiler
 
@@ -27,6 +29,11 @@ def summed(values):
 @jit
 def entry(values):
     return summed(values) + doubled(1.0)
+
+
+if not INTERPRETED:
+    for each in (entry, summed.part, doubled.part):
+        each._cache.disable()  # what is asked is what compiling leaves, on the second run too
 
 
 def test_a_part_has_code_for_its_callers_and_none_for_the_machine():
@@ -56,7 +63,9 @@ for x, label in zip(X, y):
     if sys.argv[1] == "one by one":
         learner.learn(learner.decide(x), label=label)
 stats = simplex.softmax.part.stats
-print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), repr(float(learner.weights.sum())))
+learner.predict(X)
+parts = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+print(*parts, repr(float(learner.weights.sum())), len(play.look.overloads))
 """
 
 
@@ -70,3 +79,15 @@ def test_the_next_process_finds_parts_on_disk(tmp_path, monkeypatch):
     assert said[0][0] == "0" and int(said[0][1]) > 0  # compiled by the first
     assert int(said[1][0]) > 0 and said[1][1] == "0"  # found by the second, whose entries are others
     assert said[0][2] == said[1][2]
+    assert said[1][3] == "1"  # what decides for one row looks at many
+
+
+def test_options_written_out_once_are_those_of_now():
+    plain, known = Flags(), KnownFlags()
+    assert known == plain and plain == known and hash(known) == hash(plain)
+    known.nrt = True
+    assert known != plain and known.values()["nrt"] and hash(known) == hash(plain)
+    plain.nrt = True
+    assert known == plain and known.copy() == known and isinstance(known.copy(), KnownFlags)
+    known.discard("nrt")
+    assert known != plain and known == Flags()

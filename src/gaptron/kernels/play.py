@@ -154,17 +154,6 @@ def play(
 
 
 @jit
-def decide_once(s: Any, state: Any, x: Any, rd: Round, work: Any, u: float, count: Any, take: bool) -> int:
-    """One round's first half, counted if the decision is taken; or another look at it."""
-    label = decide(s, state, x, rd, work, u)
-    if take:
-        rd.answer[0].label = label
-        commit(s, state, rd, work)
-        count[0].decided += 1
-    return label
-
-
-@jit
 def commit_once(s: Any, state: Any, rd: Round, work: Any, count: Any) -> None:
     """A decision that another made is taken, and counted."""
     commit(s, state, rd, work)
@@ -194,14 +183,43 @@ def learn_once(
 
 
 @jit
-def look(s: Any, state: Any, X: Any, advice: Matrix, among: Any, rd: Round, work: Any, Z: Matrix, P: Matrix) -> None:
-    """Scores and distributions for many rows; nothing is learned."""
-    for t in range(Z.shape[0]):
+def look(
+    s: Any,
+    state: Any,
+    X: Any,
+    u: float,
+    advice: Matrix,
+    among: Any,
+    rd: Round,
+    work: Any,
+    count: Any,
+    take: bool,
+    Z: Matrix,
+    P: Matrix,
+) -> int:
+    """Decide for many rows and learn nothing; scores and distributions are written where Z and P have columns.
+
+    advice and among, a row each, as in `play`. One row is a round's first half: its decision may be taken, which is
+    counted. Returns the last label drawn. One entry for both, because most of it is `decide`.
+    """
+    label = UNKNOWN
+    if advice.shape[1] == 0:
+        for k in range(rd.advice.shape[0]):
+            rd.advice[k] = 0.0
+    if among.shape[1] == 0:
+        for k in range(rd.among.shape[0]):
+            rd.among[k] = True
+    for t in range(advice.shape[0]):
         for k in range(advice.shape[1]):
             rd.advice[k] = advice[t, k]
         for k in range(among.shape[1]):
             rd.among[k] = among[t, k]
-        decide(s, state, row(X, t), rd, work, 0.5)
+        label = decide(s, state, row(X, t), rd, work, u)
         for k in range(Z.shape[1]):
             Z[t, k] = rd.z[k]
             P[t, k] = rd.p[k]
+        if take:
+            rd.answer[0].label = label
+            commit(s, state, rd, work)
+            count[0].decided += 1
+    return label

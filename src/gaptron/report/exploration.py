@@ -6,7 +6,7 @@ import numpy as np
 
 from gaptron.algorithms import frugal, gaptron
 from gaptron.report.colours import BLUE, GREEN, VERMILLION
-from gaptron.types import Feedback, Loss, Problem, Round, Vector, new_round
+from gaptron.types import Feedback, Loss, Problem, Round, Vector, named, new_round
 
 FLOOR = -60.0  # a score so low that its label does not matter
 
@@ -35,9 +35,9 @@ def look_once(settings: object, state: object, x: Vector, rd: Round, work: objec
     """Fill the round for one row."""
     from gaptron.kernels.play import look  # noqa: PLC0415
 
-    K = len(rd.z)
-    advice, among = np.zeros((1, 0)), np.zeros((1, 0), dtype=np.bool_)
-    look(settings, state, x[None, :], advice, among, rd, work, np.empty((1, K)), np.empty((1, K)))
+    nothing, any_label = np.zeros((1, 0)), np.zeros((1, 0), dtype=np.bool_)
+    count = named(decided=0, learned=0, trail=0)
+    look(settings, state, x[None, :], 0.5, nothing, any_label, rd, work, count, False, nothing, nothing)
 
 
 def figure(path: Path, n_classes: int = 10) -> None:

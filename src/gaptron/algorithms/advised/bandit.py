@@ -234,7 +234,7 @@ def softmax_or_none(z: Vector, beta: float, f: Vector) -> float:
 def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: int) -> None:
     """What each expert says of the labels available, and who speaks."""
     K, now = rd.z.shape[0], work.now[0]
-    labels, F = work.labels[:n], work.F[:, :n]
+    labels, F = work.labels[:n], work.F
     for i in range(n):
         k = labels[i]
         work.w[i] = now.ratio * work.raw[CERTIFIED * K + k]
@@ -244,13 +244,13 @@ def listen(state: AdvisedBanditState, work: AdvisedBanditScratch, rd: Round, n: 
         F[2, i] = now.scale * work.raw[NEWTON * K + k]
         F[3, i] = now.scale * work.raw[TRACKER * K + k]
     if now.ratio != 0.0:
-        softmax(work.w[:n], best(work.w[:n]), F[0])
-    now.none = softmax_or_none(F[2], state.total[0].beta, F[2])
-    softmax(F[3], best(F[3]), F[3])
+        softmax(work.w[:n], best(work.w[:n]), F[0, :n])
+    now.none = softmax_or_none(F[2, :n], state.total[0].beta, F[2, :n])
+    softmax(F[3, :n], best(F[3, :n]), F[3, :n])
     now.spoke = invite(rd.advice, labels, F, INSIDE)
     now.caller = UNKNOWN
     if now.spoke > INSIDE:
-        now.caller = best(F[INSIDE])
+        now.caller = best(F[INSIDE, :n])
         for i in range(n):  # a caller that is always wrong says much, and Bayes' rule has no negative weights
             F[now.spoke, i] = (1.0 - F[INSIDE, i]) / (n - 1.0) if n > 1 else 1.0
         now.spoke += 1
