@@ -30,6 +30,7 @@ from gaptron.types import (
     Nothing,
     Problem,
     Round,
+    Rounding,
     Row,
     Rows,
     RowsToCome,
@@ -107,6 +108,11 @@ class Core:
         if self.state is None:
             return np.zeros((self.problem.n_classes, self.problem.n_features))
         return np.array(self.file.weights(self.state, self.sparse), dtype=np.float64)
+
+    @property
+    def rounding(self) -> Rounding | None:
+        """What rounding the weights to single precision has done to the run, nothing in double; None: not counted."""
+        return memory.rounding(self.state) if self.single else Rounding()
 
     # --- room -----------------------------------------------------------------------------------------------
 
@@ -374,6 +380,8 @@ class Core:
         if tree["state"] is not None:
             snapshot.check_room(problem.n_classes, problem.n_features, tree["state"])
             fresh = self._new_state(self.settings, problem, self.sparse)
+            if "rounding" in fresh._fields and "rounding" not in tree["state"]:  # of a version that did not count it
+                fresh = fresh._replace(rounding=Nothing())
             self.state = snapshot.fill(fresh, tree["state"], "state")
             if isinstance(self.file, HasCheck):
                 self.file.check_state(self.settings, problem, self.state)

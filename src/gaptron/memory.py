@@ -1,7 +1,8 @@
 """What a learner's state takes of the machine's memory, and how it takes half of that.
 
 In single precision the tables that an algorithm names on its card (`Card.single`: weights, and what is kept for each of
-them) hold float32. Every sum over them, and every other number, stays in double precision.
+them) hold float32. Every sum over them, and every other number, stays in double precision. Where the state has room for
+it (`rounding`), what the rounding does to the algorithm's proof is counted.
 """
 
 import os
@@ -10,19 +11,28 @@ from typing import Any
 import numpy as np
 
 from gaptron.errors import InputError
-from gaptron.types import Problem
+from gaptron.types import Nothing, Problem, Rounding, named
 
 PRECISIONS = ("double", "single")
 
 
 def in_single(state: Any, names: tuple[str, ...]) -> Any:
-    """The state with these tables in float32."""
-    return state._replace(**{name: getattr(state, name).astype(np.float32) for name in names})
+    """The state with these tables in float32, its rounding counted from now on."""
+    tables = {name: getattr(state, name).astype(np.float32) for name in names}
+    counted = {"rounding": named(**Rounding()._asdict())} if "rounding" in state._fields else {}
+    return state._replace(**tables, **counted)
+
+
+def rounding(state: Any) -> Rounding | None:
+    """What rounding has done to a run in single precision; None: it was not counted."""
+    counted = getattr(state, "rounding", Nothing())
+    return None if isinstance(counted, Nothing) else Rounding(*map(float, counted[0]))
 
 
 def size(state: Any, single: tuple[str, ...] = ()) -> int:
     """How many bytes the arrays of a state take, these tables in single precision."""
-    return sum(part.nbytes // 2 if name in single else part.nbytes for name, part in zip(state._fields, state))
+    parts = [(name, part.nbytes) for name, part in zip(state._fields, state) if not isinstance(part, Nothing)]
+    return sum(size // 2 if name in single else size for name, size in parts)
 
 
 def of_machine() -> int | None:

@@ -40,7 +40,7 @@ def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
     for k in range(z.shape[0]):
         s = 0.0
         for i in range(W.shape[1]):
-            s += W[k, i] * x[i]
+            s += W[k, i] * np.float64(x[i])  # two of float32 are multiplied in double
         z[k] = s
 
 
@@ -50,7 +50,7 @@ def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
         z[k] = 0.0
     for j in range(x.indices.shape[0]):
         w = W[x.indices[j]]
-        v = x.values[j]
+        v = np.float64(x.values[j])
         for k in range(K):
             z[k] += w[k] * v
 
@@ -116,14 +116,14 @@ add_one.__doc__ = "W_k ← W_k + v·x, one label. O(nnz)."
 def _score_one_dense(W: Matrix, x: Any, k: int) -> float:
     s = 0.0
     for i in range(W.shape[1]):
-        s += W[k, i] * x[i]
+        s += W[k, i] * np.float64(x[i])
     return s
 
 
 def _score_one_sparse(W: Matrix, x: Any, k: int) -> float:
     s = 0.0
     for j in range(x.indices.shape[0]):
-        s += W[x.indices[j], k] * x.values[j]
+        s += W[x.indices[j], k] * np.float64(x.values[j])
     return s
 
 
