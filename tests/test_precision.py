@@ -73,6 +73,7 @@ def test_a_file_of_a_version_that_did_not_count_goes_on_without_a_bound(tmp_path
     other.save(tmp_path / "again.gaptron")
     other = gaptron.Learner.load(tmp_path / "again.gaptron")
     other.play(s.X[200:], s.y[200:])
+    other.grow(n_features=7)
     assert other._core.state.W.dtype == np.float32
     with pytest.raises(NoBoundError, match="not counted"):
         _ = other.certificate
@@ -90,8 +91,11 @@ def test_it_grows_in_its_precision():
     single, double = (learner("frugal-gaptron", precision) for precision in ("single", "double"))
     for each in (single, double):
         each.play(s.X, s.y)
+    drift = single._core.rounding.drift
+    for each in (single, double):
         each.grow(classes=[0, 1, 2, 3])
     assert single._core.state.W.dtype == np.float32
+    assert single._core.rounding.drift == drift > 0.0
     np.testing.assert_allclose(single.weights, double.weights, rtol=1e-4, atol=1e-5)
 
 

@@ -141,6 +141,8 @@ class Core:
         if state is not None:
             growth.check_can_grow(self.algorithm, self.file, labels=labels)
             state = self._new_state(settings, problem, self.sparse)
+            if memory.rounding(self.state) is None:
+                state = memory.uncounted(state)
             growth.grow(self.file, settings, self.state, state, places, room, labels=labels, sparse=self.sparse)
             self._make_room(settings, problem, self.sparse)
             self._enlarge_seen(problem, places, room, labels=labels)
@@ -380,8 +382,8 @@ class Core:
         if tree["state"] is not None:
             snapshot.check_room(problem.n_classes, problem.n_features, tree["state"])
             fresh = self._new_state(self.settings, problem, self.sparse)
-            if "rounding" in fresh._fields and "rounding" not in tree["state"]:  # of a version that did not count it
-                fresh = fresh._replace(rounding=Nothing())
+            if "rounding" not in tree["state"]:  # in double, or of a version that did not count it
+                fresh = memory.uncounted(fresh)
             self.state = snapshot.fill(fresh, tree["state"], "state")
             if isinstance(self.file, HasCheck):
                 self.file.check_state(self.settings, problem, self.state)

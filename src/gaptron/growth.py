@@ -16,7 +16,7 @@ import numpy as np
 
 from gaptron.algorithm import Algorithm, HasGrown
 from gaptron.errors import InputError, SettingError
-from gaptron.types import Growth, Integers, Nothing, Problem
+from gaptron.types import Growth, Integers, Problem
 from gaptron.validation import Classes
 
 
@@ -69,7 +69,7 @@ def move(growth: Growth, old: Any, new: Any, places: Integers, room: int, *, lab
     # Does what has grown count the slower of two joint indices?
     slower = growth.joint != "blocks" and labels != (sparse and growth.joint == "rows")
     for name, was, now in zip(old._fields, old, new):
-        if name not in growth.by_hand and not isinstance(was, Nothing):
+        if name not in growth.by_hand:
             axes = [_new_places(n, m, places, room, slower) for n, m in zip(was.shape, now.shape)]
             now[np.ix_(*axes)] = was
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gaptron.errors import InputError
-from gaptron.types import Nothing, Problem, Rounding, named
+from gaptron.types import UNCOUNTED, Problem, Rounding, named
 
 PRECISIONS = ("double", "single")
 
@@ -25,14 +25,18 @@ def in_single(state: Any, names: tuple[str, ...]) -> Any:
 
 def rounding(state: Any) -> Rounding | None:
     """What rounding has done to a run in single precision; None: it was not counted."""
-    counted = getattr(state, "rounding", Nothing())
-    return None if isinstance(counted, Nothing) else Rounding(*map(float, counted[0]))
+    counted = getattr(state, "rounding", UNCOUNTED)
+    return Rounding(*map(float, counted[0])) if len(counted) else None
+
+
+def uncounted(state: Any) -> Any:
+    """The state, its rounding not counted."""
+    return state._replace(rounding=UNCOUNTED) if "rounding" in state._fields else state
 
 
 def size(state: Any, single: tuple[str, ...] = ()) -> int:
     """How many bytes the arrays of a state take, these tables in single precision."""
-    parts = [(name, part.nbytes) for name, part in zip(state._fields, state) if not isinstance(part, Nothing)]
-    return sum(size // 2 if name in single else size for name, size in parts)
+    return sum(part.nbytes // 2 if name in single else part.nbytes for name, part in zip(state._fields, state))
 
 
 def of_machine() -> int | None:

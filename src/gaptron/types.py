@@ -168,6 +168,10 @@ class Rounding(NamedTuple):
     drift: float = 0.0  # B: Σ of how far it moved the weights
 
 
+UNCOUNTED: Any = named(**Rounding()._asdict())[:0]
+"""A state's `rounding` while nothing is counted: a record of none."""
+
+
 class Certificate(NamedTuple):
     """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r.
 

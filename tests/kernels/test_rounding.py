@@ -8,7 +8,7 @@ import pytest
 
 from gaptron.kernels import ball, rounding
 from gaptron.kernels.rows import by_label, row
-from gaptron.types import Nothing, Rounding, named
+from gaptron.types import Rounding, named
 from gaptron.validation import as_rows
 from tests.conftest import KINDS
 
@@ -86,9 +86,10 @@ def test_in_double_nothing_is_counted():
     x, numbers, sparse = a_row("dense64")
     W, r = table(sparse, np.float64), np.array([0.7, 0.0, -1e3 / 3])
     wanted = W + np.outer(r, numbers)
-    assert rounding.put(W, x, r, Nothing(), 1.0, 1.0) == 0.0
+    sums = new()
+    assert rounding.put(W, x, r, sums, 1.0, 1.0) == sums[0].drift == 0.0
     np.testing.assert_allclose(W, wanted, rtol=1e-14)
-    assert not rounding.counts(Nothing()) and rounding.counts(new())
+    assert not rounding.counts(W) and rounding.counts(W.astype(np.float32))
 
 
 @pytest.mark.parametrize(("scale", "updates"), [(1 / 3, ball.REFRESH - 1), (ball.SMALLEST / 3, 5)])

@@ -63,6 +63,7 @@ from gaptron.kernels.rounding import counts, put, put_one
 from gaptron.kernels.rows import by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import available, best, draw, exclude, least_exploration, rival
 from gaptron.types import (
+    UNCOUNTED,
     UNKNOWN,
     Card,
     Certificate,
@@ -73,7 +74,6 @@ from gaptron.types import (
     Integers,
     Loss,
     Matrix,
-    Nothing,
     Problem,
     Round,
     Row,
@@ -117,7 +117,7 @@ class FrugalState(NamedTuple):
     W: Matrix  # -Σ ĝ, not yet times η
     # square: X², level: Λ, step: ε of the next round, last: ε of the last, gap: G, the sum of gaps of answers learned
     total: Any
-    rounding: Any = Nothing()  # what single precision has cost; Nothing where it is not counted
+    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Frugal, problem: Problem, sparse: bool) -> FrugalState:
@@ -339,7 +339,7 @@ def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch,
         state.total[0].gap += s.risk * (work.b[truth] - rd.answer[0].chance)
     if work.kept[0].square == 0.0:  # rows of zero, or next to it
         return
-    W, rounding, counted = state.W, state.rounding, counts(state.rounding)
+    W, rounding, counted = state.W, state.rounding, counts(state.W)
     eta = work.kept[0].step / work.kept[0].square
     if s.loss == LOGISTIC:
         for k in range(work.r.shape[0]):

@@ -54,6 +54,7 @@ from gaptron.kernels.rounding import keep, put, put_one
 from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, exclude, mix_uniform, rival
 from gaptron.types import (
+    UNCOUNTED,
     UNKNOWN,
     Card,
     Comparator,
@@ -61,7 +62,6 @@ from gaptron.types import (
     Flags,
     Loss,
     Matrix,
-    Nothing,
     Problem,
     Round,
     Rounding,
@@ -108,7 +108,7 @@ class GaptronState(NamedTuple):
 
     W: Matrix  # without the ball's scale
     ball: Any
-    rounding: Any = Nothing()  # what single precision has cost; Nothing where it is not counted
+    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Gaptron, problem: Problem, sparse: bool) -> GaptronState:

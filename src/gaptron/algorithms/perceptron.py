@@ -41,7 +41,20 @@ from gaptron.kernels.play import algorithm
 from gaptron.kernels.rounding import put_one
 from gaptron.kernels.rows import by_label, scores, zeros
 from gaptron.kernels.simplex import best, exclude, point
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Nothing, Problem, Round, Rounding, Row, Variant
+from gaptron.types import (
+    UNCOUNTED,
+    Card,
+    Comparator,
+    Feedback,
+    Loss,
+    Matrix,
+    Nothing,
+    Problem,
+    Round,
+    Rounding,
+    Row,
+    Variant,
+)
 
 UPDATES = ("worst", "uniform", "proportional")
 CARD = Card(
@@ -70,7 +83,7 @@ class PerceptronState(NamedTuple):
     """What is learned."""
 
     W: Matrix
-    rounding: Any = Nothing()  # what single precision has cost; Nothing where it is not counted
+    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Perceptron, problem: Problem, sparse: bool) -> PerceptronState:

@@ -122,19 +122,13 @@ def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: A
 
 def by_rows(dense: F, sparse: F, **flags: Any) -> F:
     """A verb with a body for dense rows and one for sparse rows, told apart by its argument x or X."""
-    return _by_tuple(sparse, dense, ("x", "X"), flags)
+    at = next(i for i, name in enumerate(inspect.signature(dense).parameters) if name in ("x", "X"))
+    return by_type(lambda *a: sparse if isinstance(a[at], (tuple, types.BaseTuple)) else dense, dense, **flags)
 
 
-def by_rounding(exact: F, counted: F) -> F:
-    """A verb with a body for tables in double and one that counts what is rounded, told apart by its `rounding`."""
-    return _by_tuple(exact, counted, ("rounding",), {})
-
-
-def _by_tuple(with_tuple: F, without: F, names: tuple[str, ...], flags: dict[str, Any]) -> F:
-    """A verb with a body for when its argument of one of these names is a tuple, and one for when it is none."""
-    at = next(i for i, name in enumerate(inspect.signature(without).parameters) if name in names)
-    choose = lambda *a: with_tuple if isinstance(a[at], (tuple, types.BaseTuple)) else without  # noqa: E731
-    return by_type(choose, without, **flags)
+def by_precision(double: F, single: F) -> F:
+    """A verb with a body for weights in double and one for weights in single precision, its first argument."""
+    return by_type(lambda W, *_: single if str(W.dtype) == "float32" else double, double)
 
 
 def class_name(settings: Any) -> str:

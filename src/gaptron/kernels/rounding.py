@@ -8,8 +8,8 @@ each is worth to their proof, `tilt` and `size`.
 A number may be rounded once in an update: what is rounded in between would have to be counted with what is added after
 it. So an update of several labels is one call, or calls for different labels.
 
-`rounding` is a record in the algorithm's state (`memory.in_single` makes it) or, for weights in double, `Nothing`:
-then these verbs are those of `rows`, and nothing is counted.
+`rounding` is a record in the algorithm's state (`memory.in_single` makes it). For weights in double these verbs are
+those of `rows`, and nothing is counted; neither where the record is of none, as in a file of a version without.
 """
 
 import math
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.kernels.ball import REFRESH, SMALLEST
-from gaptron.kernels.jit import REORDER, by_rounding, by_rows, jit, jit_reordered
+from gaptron.kernels.jit import REORDER, by_precision, by_rows, jit, jit_reordered
 from gaptron.kernels.rows import add, add_from, add_one
 from gaptron.types import Matrix, Vector
 
@@ -28,8 +28,9 @@ from gaptron.types import Matrix, Vector
 def charge(rounding: Any, along: float, square: float, tilt: float, size: float) -> float:
     """Count one update's rounding, along = Σ(f - d)d and square = Σ(f - d)². Returns Σ(f² - d²)/2."""
     lean = along + square / 2.0
-    rounding[0].lean += tilt * lean
-    rounding[0].drift += size * math.sqrt(square)
+    if rounding.shape[0] > 0:
+        rounding[0].lean += tilt * lean
+        rounding[0].drift += size * math.sqrt(square)
     return lean
 
 
@@ -107,7 +108,7 @@ def _put_counted(W: Matrix, x: Any, r: Vector, rounding: Any, tilt: float, size:
     return _count(W, x, 0, r, rounding, tilt, size)
 
 
-put = by_rounding(_put_exact, _put_counted)
+put = by_precision(_put_exact, _put_counted)
 put.__doc__ = "W ← W + r ⊗ x, every label. Returns Σ(f² - d²)/2."
 
 
@@ -119,7 +120,7 @@ def _put_from_counted(W: Matrix, x: Any, first: int, r: Vector, rounding: Any, t
     _count(W, x, first, r, rounding, tilt, 1.0)
 
 
-put_from = by_rounding(_put_from_exact, _put_from_counted)
+put_from = by_precision(_put_from_exact, _put_from_counted)
 put_from.__doc__ = "W_{first + k} ← W_{first + k} + r_k·x: as `put`, for one of several learners side by side."
 
 
@@ -132,20 +133,20 @@ def _put_one_counted(W: Matrix, x: Any, k: int, v: float, rounding: Any, tilt: f
     return _count_one(W, x, k, v, rounding, tilt, size)
 
 
-put_one = by_rounding(_put_one_exact, _put_one_counted)
+put_one = by_precision(_put_one_exact, _put_one_counted)
 put_one.__doc__ = "W_k ← W_k + v·x, one label. Returns Σ(f² - d²)/2."
 
 
-def _counts_not(rounding: Any) -> bool:
+def _counts_not(W: Matrix) -> bool:
     return False
 
 
-def _counts(rounding: Any) -> bool:
+def _counts(W: Matrix) -> bool:
     return True
 
 
-counts = by_rounding(_counts_not, _counts)
-counts.__doc__ = "Is rounding counted? Known when it is compiled."
+counts = by_precision(_counts_not, _counts)
+counts.__doc__ = "Is rounding counted into these weights? Known when it is compiled."
 
 
 # --- in a ball ------------------------------------------------------------------------------------------------
@@ -180,5 +181,5 @@ def _keep_counted(W: Matrix, ball: Any, radius: float, rounding: Any) -> None:
         take_up(W, ball, radius, rounding)
 
 
-keep = by_rounding(_keep_exact, _keep_counted)
+keep = by_precision(_keep_exact, _keep_counted)
 keep.__doc__ = "After `ball.moved`: take up the scale while it would not yet do so itself, and count what that rounds."

@@ -29,7 +29,7 @@ from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rounding import counts, put_from
 from gaptron.kernels.rows import add_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, inverse_gap, least_exploration, point, softmax
-from gaptron.types import UNKNOWN, Integers, Matrix, Nothing, Problem, Round, Row, Vector, named
+from gaptron.types import UNCOUNTED, UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
 INSIDE = len(EXPERTS)
@@ -74,7 +74,7 @@ class AdvisedBanditState(NamedTuple):
     stay: Any  # whether the last right label is right again more often than thought
     other: Any  # the same of all other labels
     total: Any
-    rounding: Any = Nothing()  # what single precision has cost the two certified ones; Nothing where it is not counted
+    rounding: Any = UNCOUNTED  # what single precision has cost the two certified ones
 
 
 class AdvisedBanditScratch(NamedTuple):
@@ -474,7 +474,7 @@ def learn_certified(
     weight = reward / rd.p[labels[at]]
     # Centring moves all scores of a round alike, and is left out; but it moves only those available, and rounding that
     # is counted is that of all the sums hold.
-    level, mu = (1.0 - weight) / n if n < K or counts(state.rounding) else 0.0, 0.0
+    level, mu = (1.0 - weight) / n if n < K or counts(state.W) else 0.0, 0.0
     for k in range(K):
         work.all[k] = 0.0
     for i in range(n):

@@ -28,7 +28,7 @@ from gaptron.kernels.losses import LN2
 from gaptron.kernels.rounding import put_from
 from gaptron.kernels.rows import scores, zeros
 from gaptron.kernels.simplex import best, draw, least_exploration, point, rival, softmax
-from gaptron.types import UNKNOWN, Integers, Matrix, Nothing, Problem, Round, Row, Vector, named
+from gaptron.types import UNCOUNTED, UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "newton", "tracker")
 LEARNERS = len(EXPERTS)  # each with dK weights, side by side
@@ -64,7 +64,7 @@ class AdvisedFullState(NamedTuple):
     ahead: Vector  # mistakes of ours less those of each expert alone
     stay: Any
     total: Any
-    rounding: Any = Nothing()  # what single precision has cost the certified learner; Nothing where it is not counted
+    rounding: Any = UNCOUNTED  # what single precision has cost the certified learner
 
 
 class AdvisedFullScratch(NamedTuple):
