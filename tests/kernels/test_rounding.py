@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gaptron.kernels import ball, rounding
-from gaptron.kernels.rows import by_label, row
+from gaptron.kernels.rows import by_label, row, score_one, scores
 from gaptron.types import Rounding, named
 from gaptron.validation import as_rows
 from tests.conftest import KINDS
@@ -44,6 +44,21 @@ def lost(before, kept, r, x):
 
 def new():
     return named(**Rounding()._asdict())
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_scores_of_weights_in_single_precision_are_sums_in_double(kind):
+    """Two numbers of float32 have a product of 48 bits: in double it is exact."""
+    rng = np.random.default_rng(2)
+    sparse = kind.startswith("csr")
+    rows, _ = as_rows(KINDS[kind](rng.normal(size=(1, D))))
+    x, W = row(rows, 0), rng.normal(size=(K, D)).astype(np.float32)
+    numbers = rows.values if sparse else rows[0]
+    wanted = [float(sum(Fraction(float(w)) * Fraction(float(v)) for w, v in zip(line, numbers))) for line in W]
+    table, z = np.ascontiguousarray(W.T) if sparse else W, np.zeros(K)
+    scores(table, x, z)
+    np.testing.assert_allclose(z, wanted, rtol=1e-13)
+    np.testing.assert_allclose([score_one(table, x, k) for k in range(K)], wanted, rtol=1e-13)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
