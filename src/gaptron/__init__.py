@@ -19,7 +19,7 @@ from gaptron.errors import (
 from gaptron.features import Features
 from gaptron.learner import Learner
 from gaptron.trace import Curve, Tally, Trace
-from gaptron.types import Certificate, Count, Observed, Proof
+from gaptron.types import Certificate, Count, Observed, Proof, Rounding
 from gaptron.version import __version__ as __version__
 
 if _TYPE_CHECKING:
@@ -45,6 +45,7 @@ __all__ = [
     "OnlineClassifier",
     "OutlierWarning",
     "Proof",
+    "Rounding",
     "SettingError",
     "StreamError",
     "Tally",

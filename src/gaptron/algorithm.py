@@ -7,7 +7,20 @@ The compiled bodies `decide`, `learn` and `commit` are documented here and regis
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from gaptron.types import Advice, Card, Certificate, Comparator, Flags, Integers, Matrix, Problem, Round, Row, Size
+from gaptron.types import (
+    Advice,
+    Card,
+    Certificate,
+    Comparator,
+    Flags,
+    Integers,
+    Matrix,
+    Problem,
+    Round,
+    Rounding,
+    Row,
+    Size,
+)
 
 
 class Algorithm(Protocol):
@@ -60,6 +73,14 @@ class HasCertificate(Protocol):
 
     def certificate(self, settings: Any, state: Any, /) -> Certificate:
         """The bound so far."""
+
+
+@runtime_checkable
+class HasRoundedBound(Protocol):
+    """Its theorem, which no certificate carries, can count what rounding weights to single precision costs."""
+
+    def rounded_bound(self, problem: Problem, settings: Any, comparator: Comparator, rounding: Rounding, /) -> float:
+        """The theorem's number with the rounding of the run; `bound`, where there was none."""
 
 
 @runtime_checkable

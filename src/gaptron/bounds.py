@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron import comparator as comparators
-from gaptron.algorithm import Algorithm, HasExcused
+from gaptron.algorithm import Algorithm, HasExcused, HasRoundedBound
 from gaptron.errors import InputError
 from gaptron.trace import Trace
-from gaptron.types import Certificate, Comparator, Feedback, Flags, Integers, Matrix, Problem
+from gaptron.types import Certificate, Comparator, Feedback, Flags, Integers, Matrix, Problem, Rounding
 
 
 class Bound(NamedTuple):
@@ -27,6 +27,7 @@ def tightest(
     problem: Problem,
     settings: Any,
     certificate: Certificate | None,
+    rounding: Rounding,
     X: Any,
     truth: Integers,
     trace: Trace | None,
@@ -45,7 +46,7 @@ def tightest(
         radius = math.inf  # the theorem is not only for ‖U‖ ≤ D
     silent = _excused(file, problem, trace)
     best = comparators.best(X, truth, problem.n_classes, problem.loss, number, radius=radius, excused=silent)
-    return _bound(file, problem, settings, certificate, best.comparator, best.U)
+    return _bound(file, problem, settings, certificate, rounding, best.comparator, best.U)
 
 
 def for_rule(
@@ -53,6 +54,7 @@ def for_rule(
     problem: Problem,
     settings: Any,
     certificate: Certificate | None,
+    rounding: Rounding,
     X: Any,
     truth: Integers,
     trace: Trace | None,
@@ -66,7 +68,7 @@ def for_rule(
     silent = _excused(file, problem, trace)
     loss = float(losses.sum() if silent is None else losses[~silent].sum())
     comparator = Comparator(loss, float(np.linalg.norm(rule)), len(truth))
-    return _bound(file, problem, settings, certificate, comparator, rule)
+    return _bound(file, problem, settings, certificate, rounding, comparator, rule)
 
 
 def _excused(file: Algorithm, problem: Problem, trace: Trace | None) -> Flags | None:
@@ -77,7 +79,18 @@ def _excused(file: Algorithm, problem: Problem, trace: Trace | None) -> Flags | 
 
 
 def _bound(
-    file: Algorithm, problem: Problem, settings: Any, certificate: Certificate | None, comparator: Comparator, U: Matrix
+    file: Algorithm,
+    problem: Problem,
+    settings: Any,
+    certificate: Certificate | None,
+    rounding: Rounding,
+    comparator: Comparator,
+    U: Matrix,
 ) -> Bound:
-    proved = certificate.bound(comparator) if certificate is not None else file.bound(problem, settings, comparator)
+    if certificate is not None:
+        proved = certificate.bound(comparator)
+    elif isinstance(file, HasRoundedBound):
+        proved = file.rounded_bound(problem, settings, comparator, rounding)
+    else:
+        proved = file.bound(problem, settings, comparator)
     return Bound(proved, proved - comparator.loss, comparator, U, file.theorem(problem, settings))

@@ -1,12 +1,13 @@
 """What happened in a run that decides which theorems still speak of it."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from gaptron.algorithm import Algorithm, HasCertificate, HasLateProof
 from gaptron.errors import NoBoundError
 from gaptron.given_values import count, number
-from gaptron.types import Feedback, Problem
+from gaptron.types import Feedback, Problem, Rounding
 
 
 @dataclass
@@ -20,7 +21,7 @@ class Conditions:
     grew: int | None = None  # the round after which labels were added
     taught: bool = False  # by decisions that were not its own
 
-    def check_own_draws(self, file: Algorithm, settings: Any, control: float, single: bool) -> None:
+    def check_own_draws(self, file: Algorithm, settings: Any, control: float) -> None:
         """Refuse a number where the run was not the one that the theorem is about."""
         if self.grew is not None:
             raise NoBoundError(f"labels were added after round {self.grew}, and the theorem is for labels known before")
@@ -28,8 +29,6 @@ class Conditions:
             raise NoBoundError("it was taught by decisions that another made, and the theorem is for its own draws")
         if control:
             raise NoBoundError(f"control={control:g} of its decisions are not the theorem's own draws")
-        if single:
-            raise NoBoundError('weights are in single precision, and the theorem does not count the rounding: "double"')
         allowed = getattr(settings, "delay", 0)
         if self.late > allowed and not (isinstance(file, HasLateProof) and file.late_proof(settings)):
             raise NoBoundError(f"answers came up to {self.late} decisions late, and the theorem allows {allowed}")
@@ -60,3 +59,18 @@ class Conditions:
             None if tree["grew"] is None else count("grew", tree["grew"]),
             bool(tree["taught"]),
         )
+
+
+def counted(rounding: Rounding | None, settings: Any) -> Rounding:
+    """What rounding to single precision did to the run; refused where it may have cost what nobody counted."""
+    delay = getattr(settings, "delay", 0)
+    if rounding is None:
+        raise NoBoundError('weights are in single precision, and what the rounding costs was not counted: "double"')
+    if not math.isfinite(rounding.lean + rounding.drift):
+        raise NoBoundError('weights grew beyond what single precision can hold: "double"')
+    if delay and rounding != Rounding():
+        raise NoBoundError(
+            f"weights are in single precision, and the proof for delay={delay} does not count the rounding: "
+            '"double", or no delay'
+        )
+    return rounding

@@ -30,6 +30,7 @@ from gaptron.types import (
     Nothing,
     Problem,
     Round,
+    Rounding,
     Row,
     Rows,
     RowsToCome,
@@ -111,6 +112,11 @@ class Core:
             return np.zeros((self.problem.n_classes, self.problem.n_features))
         return np.array(self.file.weights(self.state, self.sparse), dtype=np.float64)
 
+    @property
+    def rounding(self) -> Rounding | None:
+        """What rounding the weights to single precision has done to the run, nothing in double; None: not counted."""
+        return memory.rounding(self.state) if self.single else Rounding()
+
     # --- room -----------------------------------------------------------------------------------------------
 
     def begin(self, width: int, sparse: bool, longest: float | None) -> None:
@@ -138,6 +144,8 @@ class Core:
         if state is not None:
             growth.check_can_grow(self.algorithm, self.file, labels=labels)
             state = self._new_state(settings, problem, self.sparse)
+            if memory.rounding(self.state) is None:
+                state = memory.uncounted(state)
             growth.grow(self.file, settings, self.state, state, places, room, labels=labels, sparse=self.sparse)
             self._make_room(settings, problem, self.sparse)
             self._enlarge_seen(problem, places, room, labels=labels)
@@ -378,6 +386,8 @@ class Core:
         if tree["state"] is not None:
             snapshot.check_room(problem.n_classes, problem.n_features, tree["state"])
             fresh = self._new_state(self.settings, problem, self.sparse)
+            if "rounding" not in tree["state"]:  # in double, or of a version that did not count it
+                fresh = memory.uncounted(fresh)
             self.state = snapshot.fill(fresh, tree["state"], "state")
             if isinstance(self.file, HasCheck):
                 self.file.check_state(self.settings, problem, self.state)

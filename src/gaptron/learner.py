@@ -16,7 +16,7 @@ from gaptron.algorithms import able, load
 from gaptron.arguments import Arguments, is_stream
 from gaptron.bounds import Bound
 from gaptron.by_name import ByName
-from gaptron.conditions import Conditions
+from gaptron.conditions import Conditions, counted
 from gaptron.core import Core, observer
 from gaptron.decision import EVERY, Decision, Pending, as_tree, from_tree
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
@@ -37,6 +37,7 @@ from gaptron.types import (
     Nothing,
     Observed,
     Problem,
+    Rounding,
     Row,
     RowsToCome,
     Sparse,
@@ -68,7 +69,7 @@ class Learner:
         control: a share of decisions drawn uniformly, such as 0.02, so that other learners can be judged by the log;
             every probability counts it. It ends `bound` and `certificate`.
         precision: "single" keeps weights and what is kept for each of them in float32, half the memory; every sum stays
-            in double. It ends `bound` and `certificate`, whose proofs do not count the rounding.
+            in double. `bound` and `certificate` count the rounding, where the algorithm can.
         settings: the algorithm's own settings, in place of the theorem's.
     """
 
@@ -576,8 +577,14 @@ class Learner:
         core = self._core
         if core.state is None or not isinstance(core.file, HasCertificate):
             return None
-        self._conditions.check_own_draws(core.file, core.settings, core.control, core.single)
-        return core.file.certificate(core.settings, core.state)
+        rounding = self._rounding_of_own_draws()
+        return core.file.certificate(core.settings, core.state)._replace(rounding=rounding)
+
+    def _rounding_of_own_draws(self) -> Rounding:
+        """Refuse where the run was not the one the theorem is about; what rounding did to it."""
+        core = self._core
+        self._conditions.check_own_draws(core.file, core.settings, core.control)
+        return counted(core.rounding, core.settings)
 
     @property
     def observed(self) -> Observed | None:
@@ -620,7 +627,7 @@ class Learner:
         if self.decided != self.rounds:
             raise NoBoundError(f"{self.decided - self.rounds} decisions have not been answered")
         core, problem = self._core, self.problem
-        self._conditions.check_own_draws(core.file, core.settings, core.control, core.single)
+        rounding = self._rounding_of_own_draws()
         self._conditions.check_loss_known(core.file, problem)
         rows, width = as_rows(X) if self._names is None else self._names.replayed(X, problem.n_features)[:2]
         if width != problem.n_features:
@@ -629,7 +636,7 @@ class Learner:
             problem = problem._replace(norm=self._conditions.longest)
         if trace is not None:
             core.check_own_trace(trace, truth)
-        run = core.file, problem, self.settings, self.certificate, as_matrix(rows, width), truth, trace
+        run = core.file, problem, self.settings, self.certificate, rounding, as_matrix(rows, width), truth, trace
         return bounds.tightest(*run) if U is None else bounds.for_rule(*run, U)
 
     def check(self, X: Any) -> None:

@@ -1,7 +1,8 @@
 """What a learner's state takes of the machine's memory, and how it takes half of that.
 
 In single precision the tables that an algorithm names on its card (`Card.single`: weights, and what is kept for each of
-them) hold float32. Every sum over them, and every other number, stays in double precision.
+them) hold float32. Every sum over them, and every other number, stays in double precision. Where the state has room for
+it (`rounding`), what the rounding does to the algorithm's proof is counted.
 """
 
 import os
@@ -10,19 +11,31 @@ from typing import Any
 import numpy as np
 
 from gaptron.errors import InputError
-from gaptron.types import Problem
+from gaptron.types import UNCOUNTED, Problem, Rounding, named
 
 PRECISIONS = ("double", "single")
 
 
 def in_single(state: Any, names: tuple[str, ...]) -> Any:
-    """The state with these tables in float32."""
+    """The state with these tables in float32, its rounding counted from now on."""
     from gaptron.kernels.rows import lined_up  # noqa: PLC0415
 
     tables = {name: lined_up(getattr(state, name).shape, np.float32) for name in names}
     for name, table in tables.items():
         table[...] = getattr(state, name)
-    return state._replace(**tables)
+    counted = {"rounding": named(**Rounding()._asdict())} if "rounding" in state._fields else {}
+    return state._replace(**tables, **counted)
+
+
+def rounding(state: Any) -> Rounding | None:
+    """What rounding has done to a run in single precision; None: it was not counted."""
+    counted = getattr(state, "rounding", UNCOUNTED)
+    return Rounding(*map(float, counted[0])) if len(counted) else None
+
+
+def uncounted(state: Any) -> Any:
+    """The state, its rounding not counted."""
+    return state._replace(rounding=UNCOUNTED) if "rounding" in state._fields else state
 
 
 def size(state: Any, single: tuple[str, ...] = ()) -> int:

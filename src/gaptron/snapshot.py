@@ -19,9 +19,9 @@ SETTLED = 1e-9  # settings come from formulas; another machine may round their l
 
 
 def spread(value: Any) -> Any:
-    """A tuple with named fields, or a record of named numbers, as a dict, and so on inside."""
+    """A tuple with named fields, or a record of named numbers, as a dict, and so on inside; no record of none."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {name: spread(part) for name, part in zip(value._fields, value)}
+        return {name: spread(part) for name, part in zip(value._fields, value) if not _is_none(part)}
     if isinstance(value, np.recarray):
         return {name: value[name].item() for name in value.dtype.names}
     return value
@@ -30,8 +30,10 @@ def spread(value: Any) -> Any:
 def fill(fresh: Any, tree: Any, name: str) -> Any:
     """What `spread` made of a tuple like the fresh one, in the fresh one's own arrays."""
     if isinstance(fresh, tuple) and hasattr(fresh, "_fields"):
-        check_words(tree, fresh._fields, name)
-        return type(fresh)(*(fill(part, tree[field], f"{name}.{field}") for field, part in zip(fresh._fields, fresh)))
+        parts = {field: part for field, part in zip(fresh._fields, fresh) if not _is_none(part)}
+        check_words(tree, parts, name)
+        filled = {field: fill(part, tree[field], f"{name}.{field}") for field, part in parts.items()}
+        return type(fresh)(**dict(zip(fresh._fields, fresh)) | filled)
     if isinstance(fresh, np.recarray):
         check_words(tree, fresh.dtype.names, name)
         for word in fresh.dtype.names:
@@ -45,6 +47,10 @@ def fill(fresh: Any, tree: Any, name: str) -> Any:
         raise ValueError(f"{name} holds NaN or infinity")
     fresh[...] = tree
     return fresh
+
+
+def _is_none(part: Any) -> bool:
+    return isinstance(part, np.recarray) and len(part) == 0
 
 
 def check_words(tree: Any, words: Any, name: str) -> None:

@@ -161,8 +161,22 @@ class Comparator(NamedTuple):
     rounds: int  # T
 
 
+class Rounding(NamedTuple):
+    """What keeping weights in single precision has done to a run; in double nothing is counted."""
+
+    lean: float = 0.0  # A: Σ of what rounding added to half of ‖W‖², times the step where the proof has it there
+    drift: float = 0.0  # B: Σ of how far it moved the weights
+
+
+UNCOUNTED: Any = named(**Rounding()._asdict())[:0]
+"""A state's `rounding` while nothing is counted: a record of none."""
+
+
 class Certificate(NamedTuple):
-    """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r, C_T(U) = (‖U‖²X² + N₀)/(2ε) + Λ + M - Ψ."""
+    """A bound that a run carries with it: E[M_T] ≤ (L_T(U) + C_T(U))/r.
+
+    C_T(U) = (‖U‖²X² + N₀)/(2ε) + Λ + M - Ψ + A + B‖U‖.
+    """
 
     level: float  # Λ, the sum of the rounds' surrogate gaps λ
     step: float  # ε = ηX² of the last round
@@ -171,10 +185,12 @@ class Certificate(NamedTuple):
     in_expectation: bool  # bandit: the bound is on the mean, for U fixed before the draws
     apart: float = 0.0  # N₀: how far from U the learner started besides ‖U‖²X²
     free: float = 0.0  # M - Ψ: misses of rounds without exploration, less what their hits prove; may be negative
+    rounding: Rounding = Rounding()  # A and B: of weights in single precision
 
     def cost(self, norm: float) -> float:
         """C_T(U) for ‖U‖ = norm."""
-        return ((norm * self.norm) ** 2 + self.apart) / (2 * self.step) + self.level + self.free
+        rounded = self.rounding.lean + self.rounding.drift * norm
+        return ((norm * self.norm) ** 2 + self.apart) / (2 * self.step) + self.level + self.free + rounded
 
     def bound(self, comparator: Comparator) -> float:
         """What this U proves about the expected mistakes."""

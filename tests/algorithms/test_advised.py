@@ -434,7 +434,7 @@ def sound(who):
     """P symmetric to the bit and positive, nothing that is not a number."""
     state = who._core.state
     for name, part in zip(state._fields, state):
-        numbers = np.array(part[0].tolist()) if part.dtype.names else part
+        numbers = np.array(part.tolist()) if part.dtype.names else part
         assert np.isfinite(numbers).all(), name
     if len(state.P):
         np.testing.assert_array_equal(state.P, state.P.transpose(0, 2, 1))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import gaptron
 from gaptron.algorithms import frugal as file
 from gaptron.errors import SettingError
-from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, named, new_round
+from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, Rounding, named, new_round
 from gaptron.validation import LARGEST_NORM, SMALLEST_NORM
 from tests import plain
 from tests.conftest import EVERY_KIND, KINDS, exact32, noisy_stream, portrait, random_stream, separable_stream
@@ -423,7 +423,7 @@ def test_five_rounds_of_the_hinge_by_hand():
             ([2, 0], 1, [0.2, 0.8], [[-0.325, -0.0375], [0.325, 0.0375]]),
         ],
     )
-    assert who.certificate == (0.0, 0.5, 2.0, 1.0, False, 0.0, 0.0)
+    assert who.certificate == (0.0, 0.5, 2.0, 1.0, False, 0.0, 0.0, Rounding())
 
 
 def test_five_rounds_of_the_smooth_hinge_by_hand():

@@ -17,7 +17,8 @@ Then E[M_T] ≤ (L_T(U) + ‖U‖²/(2η_T) + Λ_T)/r: with full information λ 
 once on every path; under bandit feedback in expectation, for U fixed before the draws.
 
 The baselines B are p̃ (logistic) and e_y* (hinge, when sure), centred over labels; B = 0 else. Centring moves all
-scores of a round alike and so no prediction: the sums here leave it out and `weights` puts it in.
+scores of a round alike and so no prediction: the sums here leave it out and `weights` puts it in. (In single precision
+they hold it: the rounding that is counted is that of the sums.)
 
 Labels that are not available in a round are left out of its scores, softmax, margins, demands and draw. n labels are
 left, the theorem stands with n for K in line 2 and U's loss over them, and centring is over them alone: then it does
@@ -58,9 +59,11 @@ from gaptron.kernels import demands
 from gaptron.kernels.jit import jit
 from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, margin, pull
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add, add_one, by_label, scores, sqnorm, zeros
+from gaptron.kernels.rounding import counts, put, put_one
+from gaptron.kernels.rows import by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import available, best, draw, exclude, least_exploration, rival
 from gaptron.types import (
+    UNCOUNTED,
     UNKNOWN,
     Card,
     Certificate,
@@ -114,6 +117,7 @@ class FrugalState(NamedTuple):
     W: Matrix  # -Σ ĝ, not yet times η
     # square: X², level: Λ, step: ε of the next round, last: ε of the last, gap: G, the sum of gaps of answers learned
     total: Any
+    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Frugal, problem: Problem, sparse: bool) -> FrugalState:
@@ -313,10 +317,10 @@ def commit(s: Frugal, state: FrugalState, rd: Round, work: FrugalScratch) -> Non
 
 
 @jit
-def centre(among: Flags, amount: float, r: Vector) -> bool:
-    """Spread an amount over the available labels, unless all are: then it moves no prediction and is left out."""
+def centre(among: Flags, amount: float, r: Vector, always: bool) -> bool:
+    """Spread an amount over the available labels, unless all are: then it moves no prediction and may be left out."""
     n = available(among)
-    if n == among.shape[0]:
+    if n == among.shape[0] and not always:
         return False
     for k in range(among.shape[0]):
         if among[k]:
@@ -335,28 +339,35 @@ def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch,
         state.total[0].gap += s.risk * (work.b[truth] - rd.answer[0].chance)
     if work.kept[0].square == 0.0:  # rows of zero, or next to it
         return
+    W, rounding, counted = state.W, state.rounding, counts(state.W)
+    eta = work.kept[0].step / work.kept[0].square
     if s.loss == LOGISTIC:
         for k in range(work.r.shape[0]):
             work.r[k] = -work.p[k] / LN2
         if weight > 0.0:
             work.r[truth] += weight / LN2
-        centre(rd.among, (1.0 - weight) / LN2, work.r)
-        add(state.W, x, work.r)
+        centre(rd.among, (1.0 - weight) / LN2, work.r, counted)
+        put(W, x, work.r, rounding, eta, 1.0)
         return
     top = best(rd.z)
     if s.bandit and s.loss == HINGE and confident(rd.z, top, s.beta):
-        add_one(state.W, x, top, -1.0)
-        if weight > 0.0:
-            add_one(state.W, x, truth, weight)
         for k in range(work.r.shape[0]):
             work.r[k] = 0.0
-        if centre(rd.among, 1.0 - weight, work.r):
-            add(state.W, x, work.r)
+        if counted:  # in one, so that each number is rounded once
+            work.r[top] = -1.0
+            if weight > 0.0:
+                work.r[truth] += weight
+        else:
+            put_one(W, x, top, -1.0, rounding, eta, 1.0)
+            if weight > 0.0:
+                put_one(W, x, truth, weight, rounding, eta, 1.0)
+        if centre(rd.among, 1.0 - weight, work.r, counted):
+            put(W, x, work.r, rounding, eta, 1.0)
     elif weight > 0.0:
         v = weight * pull(s.loss, s.beta, rd.z, truth)
         if v != 0.0:
-            add_one(state.W, x, rival(rd.z, truth), -v)
-            add_one(state.W, x, truth, v)
+            put_one(W, x, rival(rd.z, truth), -v, rounding, eta, 1.0)
+            put_one(W, x, truth, v, rounding, eta, 1.0)
 
 
 algorithm(Frugal, decide, learn, commit)

@@ -50,9 +50,25 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.ball import moved, new_ball, scale
 from gaptron.kernels.losses import LN2, LOGISTIC, gap_map, paper_step, pull
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqnorm, zeros
+from gaptron.kernels.rounding import keep, put, put_one
+from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, exclude, mix_uniform, rival
-from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Variant, Vector
+from gaptron.types import (
+    UNCOUNTED,
+    UNKNOWN,
+    Card,
+    Comparator,
+    Feedback,
+    Flags,
+    Loss,
+    Matrix,
+    Problem,
+    Round,
+    Rounding,
+    Row,
+    Variant,
+    Vector,
+)
 
 CARD = Card(
     paper="van der Hoeven 2020, Algorithm 1",
@@ -92,6 +108,7 @@ class GaptronState(NamedTuple):
 
     W: Matrix  # without the ball's scale
     ball: Any
+    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Gaptron, problem: Problem, sparse: bool) -> GaptronState:
@@ -222,6 +239,12 @@ def bound(problem: Problem, settings: Gaptron, comparator: Comparator) -> float:
     return comparator.loss + comparator.norm**2 / (2 * settings.eta) + settings.gamma * comparator.rounds * (K - 1) / K
 
 
+def rounded_bound(problem: Problem, settings: Gaptron, comparator: Comparator, rounding: Rounding) -> float:
+    """The bound + (A + B‖U‖)/η: rounding leaves ‖W - U‖² larger by at most 2A + 2B‖U‖ than the steps themselves do."""
+    rounded = (rounding.lean + rounding.drift * comparator.norm) / settings.eta
+    return bound(problem, settings, comparator) + rounded
+
+
 def excused(problem: Problem, notes: Matrix, hit: Flags) -> Flags:
     """The rounds on which the truncated hinge is zero for every U: y = y* and m* > β."""
     return hit & (notes[:, 0] == 0.0) if problem.loss is Loss.HINGE else np.zeros_like(hit)
@@ -259,10 +282,11 @@ def learn(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScrat
                 inner += work.r[k] * c * score_one(state.W, x, k)
                 square += work.r[k] * work.r[k]
                 work.r[k] /= c
-            add(state.W, x, work.r)
-            moved(state.W, state.ball, s.ball, inner, square * sqnorm(x))
+            lean = put(state.W, x, work.r, state.rounding, c * c, c)
+            moved(state.W, state.ball, s.ball, inner, square * sqnorm(x) + 2.0 * c * c * lean)
+            keep(state.W, state.ball, s.ball, state.rounding)
         else:
-            add(state.W, x, work.r)
+            put(state.W, x, work.r, state.rounding, 1.0, 1.0)
         return
     v = step * pull(s.loss, s.beta, rd.z, truth)
     if v == 0.0:
@@ -272,10 +296,11 @@ def learn(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScrat
     if s.ball < math.inf:
         inner = v * c * (score_one(state.W, x, other) - score_one(state.W, x, truth))
         square = 2.0 * v * v * sqnorm(x)
-    add_one(state.W, x, other, v / c)
-    add_one(state.W, x, truth, -v / c)
+    lean = put_one(state.W, x, other, v / c, state.rounding, c * c, c)
+    lean += put_one(state.W, x, truth, -v / c, state.rounding, c * c, c)
     if s.ball < math.inf:
-        moved(state.W, state.ball, s.ball, inner, square)
+        moved(state.W, state.ball, s.ball, inner, square + 2.0 * c * c * lean)
+        keep(state.W, state.ball, s.ball, state.rounding)
 
 
 algorithm(Gaptron, decide, learn)

@@ -34,13 +34,27 @@ To cite:
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add_one, by_label, scores, zeros
+from gaptron.kernels.rounding import put_one
+from gaptron.kernels.rows import by_label, scores, zeros
 from gaptron.kernels.simplex import best, exclude, point
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Nothing, Problem, Round, Row, Variant
+from gaptron.types import (
+    UNCOUNTED,
+    Card,
+    Comparator,
+    Feedback,
+    Loss,
+    Matrix,
+    Nothing,
+    Problem,
+    Round,
+    Rounding,
+    Row,
+    Variant,
+)
 
 UPDATES = ("worst", "uniform", "proportional")
 CARD = Card(
@@ -69,6 +83,7 @@ class PerceptronState(NamedTuple):
     """What is learned."""
 
     W: Matrix
+    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Perceptron, problem: Problem, sparse: bool) -> PerceptronState:
@@ -104,9 +119,18 @@ def bound(problem: Problem, settings: Perceptron, comparator: Comparator) -> flo
     Every update of the family has ⟨W, update⟩ ≤ 0, ‖update‖² ≤ 2X² and ⟨U, update⟩ ≥ 1 - ℓ(U), which is all
     the proof uses.
     """
+    return rounded_bound(problem, settings, comparator, Rounding())
+
+
+def rounded_bound(problem: Problem, settings: Perceptron, comparator: Comparator, rounding: Rounding) -> float:
+    """L + 2X²‖U‖² + ‖U‖√(2X²L + 2A), L = L_T(U) + B‖U‖: with the rounding A, B of weights in single precision.
+
+    Rounding takes at most B‖U‖ from ⟨U, W⟩ ≥ M - L_T(U) and adds 2A to ‖W‖² ≤ 2X²M.
+    """
     (X,) = problem.need("norm")
-    XU = X * comparator.norm
-    return comparator.loss + 2 * XU**2 + XU * math.sqrt(2 * comparator.loss)
+    U = comparator.norm
+    loss = comparator.loss + rounding.drift * U
+    return loss + 2 * (X * U) ** 2 + U * math.sqrt(2 * X * X * loss + 2 * max(rounding.lean, 0.0))
 
 
 def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothing, u: float) -> int:
@@ -122,9 +146,10 @@ def learn(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothin
     """Line 3."""
     if label == truth:
         return
-    add_one(state.W, x, truth, 1.0)
+    W, rounding = state.W, state.rounding
+    put_one(W, x, truth, 1.0, rounding, 1.0, 1.0)
     if s.update == 0:
-        add_one(state.W, x, label, -1.0)
+        put_one(W, x, label, -1.0, rounding, 1.0, 1.0)
         return
     z, count, total = rd.z, 0, 0.0
     for k in range(z.shape[0]):
@@ -134,7 +159,7 @@ def learn(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothin
     for k in range(z.shape[0]):
         if k != truth and z[k] >= z[truth]:
             share = (z[k] - z[truth]) / total if s.update == 2 and total > 0.0 else 1.0 / count
-            add_one(state.W, x, k, -share)
+            put_one(W, x, k, -share, rounding, 1.0, 1.0)
 
 
 algorithm(Perceptron, decide, learn)

@@ -126,6 +126,11 @@ def by_rows(dense: F, sparse: F, **flags: Any) -> F:
     return by_type(lambda *a: sparse if isinstance(a[at], (tuple, types.BaseTuple)) else dense, dense, **flags)
 
 
+def by_precision(double: F, single: F) -> F:
+    """A verb with a body for weights in double and one for weights in single precision, its first argument."""
+    return by_type(lambda W, *_: single if str(W.dtype) == "float32" else double, double)
+
+
 def class_name(settings: Any) -> str:
     """The name of a settings tuple's class, from the tuple or from its numba type."""
     known: type = settings.instance_class if isinstance(settings, types.Type) else type(settings)

@@ -56,7 +56,7 @@ def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
     for k in range(z.shape[0]):
         s = 0.0
         for i in range(W.shape[1]):
-            s += W[k, i] * x[i]
+            s += W[k, i] * np.float64(x[i])  # two of float32 are multiplied in double
         z[k] = s
 
 
@@ -69,11 +69,12 @@ def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
     whole = n - n % 4
     for j in range(0, whole, 4):
         w0, w1, w2, w3 = W[x.indices[j]], W[x.indices[j + 1]], W[x.indices[j + 2]], W[x.indices[j + 3]]
-        v0, v1, v2, v3 = x.values[j], x.values[j + 1], x.values[j + 2], x.values[j + 3]
+        v0, v1 = np.float64(x.values[j]), np.float64(x.values[j + 1])  # two of float32 are multiplied in double
+        v2, v3 = np.float64(x.values[j + 2]), np.float64(x.values[j + 3])
         for k in range(K):
             z[k] += w0[k] * v0 + w1[k] * v1 + w2[k] * v2 + w3[k] * v3
     for j in range(whole, n):
-        w, v = W[x.indices[j]], x.values[j]
+        w, v = W[x.indices[j]], np.float64(x.values[j])
         for k in range(K):
             z[k] += w[k] * v
 
@@ -133,14 +134,14 @@ add_one.__doc__ = "W_k ← W_k + v·x, one label. O(nnz)."
 def _score_one_dense(W: Matrix, x: Any, k: int) -> float:
     s = 0.0
     for i in range(W.shape[1]):
-        s += W[k, i] * x[i]
+        s += W[k, i] * np.float64(x[i])
     return s
 
 
 def _score_one_sparse(W: Matrix, x: Any, k: int) -> float:
     s = 0.0
     for j in range(x.indices.shape[0]):
-        s += W[x.indices[j], k] * x.values[j]
+        s += W[x.indices[j], k] * np.float64(x.values[j])
     return s
 
 

@@ -26,10 +26,11 @@ from gaptron.kernels.jit import inner, jit
 from gaptron.kernels.likelihood import pull_of, rewarded
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
-from gaptron.kernels.rows import add_from, add_one, scores, zeros
+from gaptron.kernels.rounding import counts, put_from
+from gaptron.kernels.rows import add_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, inverse_gap, least_exploration, point, softmax
 from gaptron.kernels.vectors import Blocks
-from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
+from gaptron.types import UNCOUNTED, UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
 INSIDE = len(EXPERTS)
@@ -74,6 +75,7 @@ class AdvisedBanditState(NamedTuple):
     stay: Any  # whether the last right label is right again more often than thought
     other: Any  # the same of all other labels
     total: Any
+    rounding: Any = UNCOUNTED  # what single precision has cost the two certified ones
 
 
 class AdvisedBanditScratch(NamedTuple):
@@ -455,7 +457,15 @@ def learn_certified(
     reward: float,
 ) -> None:
     """The certified learner: ĝ = r ⊗ x, weighted by the chance of the draw."""
-    K, t, labels, w, a, p = rd.z.shape[0], state.total[0], work.labels[:n], work.w[:n], work.a[:n], work.p[:n]
+    K, t, now, labels, w, a, p = (
+        rd.z.shape[0],
+        state.total[0],
+        work.now[0],
+        work.labels[:n],
+        work.w[:n],
+        work.a[:n],
+        work.p[:n],
+    )
     if not work.due[0].joined:  # when this was decided the round was certified, and today it would not be
         join(work, n)
         softmax(w, best(w), p)
@@ -463,15 +473,17 @@ def learn_certified(
         charge(t, work, n, at, reward)
     t.missing -= 1.0
     weight = reward / rd.p[labels[at]]
-    # Centring moves all scores of a round alike, and is left out; but it moves only those available.
-    level, mu = (1.0 - weight) / n if n < K else 0.0, 0.0
+    # Centring moves all scores of a round alike, and is left out; but it moves only those available, and rounding that
+    # is counted is that of all the sums hold.
+    level, mu = (1.0 - weight) / n if n < K or counts(state.W) else 0.0, 0.0
     for k in range(K):
         work.all[k] = 0.0
     for i in range(n):
         work.all[labels[i]] = (level - p[i] + (weight if i == at else 0.0)) / LN2
         mu += p[i] * a[i]
     t.moved += (mu - weight * a[at]) / LN2
-    add_from(state.W, x, CERTIFIED * K, work.all)
+    eta = now.step / now.square if now.square > TINY else 0.0
+    put_from(state.W, x, CERTIFIED * K, work.all, state.rounding, eta)
 
 
 @inner
@@ -504,7 +516,7 @@ def learn_free(
             own += e * e
             work.all[labels[i]] = -reward * e / LN2
         t.psi += reward * loss - reward * reward * eta * now.own / (2.0 * LN2 * LN2) * own
-        add_from(state.W, x, SIDE * K, work.all)
+        put_from(state.W, x, SIDE * K, work.all, state.rounding, eta)
     over = t.missed - t.psi
     if over > 0.0:
         t.side_step = min(t.side_step, s.reach * s.reach / (2.0 * over))

@@ -25,10 +25,11 @@ from gaptron.kernels import demands
 from gaptron.kernels.jit import inner, jit
 from gaptron.kernels.likelihood import told
 from gaptron.kernels.losses import LN2
-from gaptron.kernels.rows import add_from, scores, zeros
+from gaptron.kernels.rounding import put_from
+from gaptron.kernels.rows import scores, zeros
 from gaptron.kernels.simplex import best, draw, least_exploration, point, rival, softmax
 from gaptron.kernels.vectors import Blocks
-from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
+from gaptron.types import UNCOUNTED, UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "newton", "tracker")
 LEARNERS = len(EXPERTS)  # each with dK weights, side by side
@@ -64,6 +65,7 @@ class AdvisedFullState(NamedTuple):
     ahead: Vector  # mistakes of ours less those of each expert alone
     stay: Any
     total: Any
+    rounding: Any = UNCOUNTED  # what single precision has cost the certified learner
 
 
 class AdvisedFullScratch(NamedTuple):
@@ -322,7 +324,7 @@ def learn(
         t.open -= rd.mark[0].apart
         t.lead += wrong - its
         t.caller += its
-    add_from(state.W, x, 0, work.all)
+    put_from(state.W, x, 0, work.all, state.rounding, now.ratio)
     last = place_of(rd.mark[0].last, labels) if rd.mark[0].last != UNKNOWN else UNKNOWN
     restack(state, work, n, y, last)
     t.last = truth
