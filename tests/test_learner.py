@@ -727,3 +727,16 @@ def test_a_look_knows_nothing_of_the_looks_before_it():
     plain = learner.distribution(X[:3])
     learner.distribution(X[:3], among=[[0, 1]] * 3, advice=[1, 1, 1])
     np.testing.assert_array_equal(learner.distribution(X[:3]), plain)
+
+
+@pytest.mark.parametrize("rows", [np.asarray, sp.csr_array])
+def test_rows_in_single_precision_look_the_same_once_a_row_was_decided(rows):
+    """What was compiled for one row is in double precision: it may not be handed others."""
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(-3, 4, size=(30, 4)).astype(np.float64), np.arange(30) % 3
+    learner = gaptron.Learner("softmax", n_classes=3, norm=20.0, horizon=100, seed=0)
+    learner.play(rows(X), y)
+    before = learner.scores(rows(X))
+    learner.decide(rows(X)[0])
+    np.testing.assert_array_equal(learner.scores(rows(X)), before)
+    np.testing.assert_allclose(learner.scores(rows(X.astype(np.float32))), before, rtol=1e-12)

@@ -12,6 +12,7 @@ from gaptron.validation import (
     LARGEST_NORM,
     SMALLEST_NORM,
     Classes,
+    as_advice,
     as_row,
     as_rows,
     block,
@@ -274,3 +275,11 @@ def test_labels_of_one_kind_are_a_typed_array():
 def test_what_means_missing_is_no_class(missing):
     with pytest.raises(InputError, match=r"classes holds (None|nan), which means that a label is missing: use a word"):
         Classes(["a", missing])
+
+
+def test_advice_lies_round_by_round_whatever_the_caller_has():
+    """Columns, as data frames have them, would be compiled for anew."""
+    given = np.asfortranarray([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
+    taken = as_advice(given, 3, Classes([0, 1]))
+    assert taken.flags.c_contiguous and not given.flags.c_contiguous
+    np.testing.assert_array_equal(taken, given)

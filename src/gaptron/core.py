@@ -314,7 +314,8 @@ class Core:
             try:
                 u = self.rng.random(part.stop - part.start)
                 tuples, room = (self.settings, self.state), (self.round, self.scratch)
-                extra = opinions[part], among[part], np.array(trace.worth[part])  # a mapped file is of another type
+                worth = np.array(trace.worth[part], order="C")  # a mapped file or a table's columns are of another type
+                extra = opinions[part], among[part], worth
                 left = self.count, out, self.seen, self.seen_room
                 loop.play(*tuples, X, truth[part], u, self._shown, *extra, *room, *left)
             except BaseException:
@@ -345,7 +346,8 @@ class Core:
             part = slice(start, min(start + step, T))
             X = block(rows, part.start, part.stop, self.sparse, width)
             given, seen = (X, 0.5, opinions[part], among[part]), (Z[part], P[part])
-            loop.look(self.settings, state, *given, rd, work, self.count, False, *seen)
+            verb = self._look if self._look is not None and _like_one_row(X) else loop.look
+            verb(self.settings, state, *given, rd, work, self.count, False, *seen)
         rooms.append((rd, work))
         return Z, with_control(P, self.control, among if among.shape[1] else np.ones(K, bool)) if self.control else P
 
@@ -435,6 +437,13 @@ def with_control(p: Vector, share: float, among: NDArray[np.bool_]) -> Vector:
 def plain(record: Any) -> NDArray[Any]:
     """A record array's numbers without its own way of reading them, which takes longer than half a round."""
     return record.view(np.ndarray)  # type: ignore[no-any-return]
+
+
+def _like_one_row(X: Any) -> bool:
+    """Are these rows of the types that one row has, for which a verb may have been compiled already?"""
+    if isinstance(X, Sparse):
+        return X.indptr.dtype == X.indices.dtype == np.int32 and X.values.dtype == np.float64
+    return bool(X.dtype == np.float64)
 
 
 def _direct(verb: Any, *arguments: Any) -> Any:

@@ -454,7 +454,7 @@ def as_advice(advice: Any, rounds: int, classes: Classes) -> Matrix:
                 f"advice must hold a label or {len(classes)} probabilities for each round, "
                 f"not an array of {given.dtype} of shape {given.shape}"
             )
-        table = given.astype(np.float64)
+        table = given.astype(np.float64, order="C")  # a table's columns are of another type to the compiler
         bad = ~(np.isfinite(table).all(axis=1) & (table >= 0.0).all(axis=1))
         with np.errstate(over="ignore", invalid="ignore"):
             total = table.sum(axis=1)

@@ -53,6 +53,22 @@ def test_help_does_not_import_the_compiler():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+def test_playing_a_text_file_wakes_no_library_it_does_not_need(tmp_path):
+    """Each takes tens of megabytes. numba.np.arraymath: all that compiles, once the code is on disk."""
+    file = tmp_path / "rounds.svm"
+    file.write_text("0 1:1.0\n1 2:1.0\n" * 20)
+    code = (
+        f"import sys\nfrom gaptron.cli import main\nsys.argv = ['gaptron', 'play', {str(file)!r}, '--no-bound']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "heavy = 'sklearn', 'joblib', 'pandas', 'polars', 'pyarrow', 'matplotlib', 'scipy.optimize', 'scipy.stats'\n"
+        "print('woken:', *(name for name in (*heavy, 'numba.np.arraymath') if name in sys.modules))"
+    )
+    for _ in range(2):  # the first may have to compile
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert "40 rounds" in done.stdout
+    assert done.stdout.rstrip().endswith("woken:")
+
+
 def test_play_says_what_the_learner_says():
     stream = synsep(2000, seed=1)
     learner = Learner("gaptron", n_classes=9, loss="hinge", seed=5, horizon=2000)

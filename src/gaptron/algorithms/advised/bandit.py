@@ -388,12 +388,12 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
         rd.p[work.labels[i]] = q[i]
     mark = rd.mark[0]
     mark.last, mark.free, mark.apart = t.last, 1 if free else 0, 1 if apart and q[now.caller] < 1.0 else 0
-    write_note(state, rd.note, now, 1.0 - q[now.top], mark.free)
+    write_note(rd.note, now, spent(t), state.omega, 1.0 - q[now.top], mark.free)
     return int(work.labels[draw(q, now.top, u)])
 
 
-@inner
-def write_note(state: AdvisedBanditState, note: Vector, now: Any, explored: float, free: int) -> None:
+@jit
+def write_note(note: Vector, now: Any, cost: float, omega: Vector, explored: float, free: int) -> None:
     """What a trace keeps of the round."""
     note[council.LEVEL], note[council.STEP], note[council.EXPLORED], note[council.FREE] = (
         now.level,
@@ -401,13 +401,13 @@ def write_note(state: AdvisedBanditState, note: Vector, now: Any, explored: floa
         explored,
         free,
     )
-    note[council.COST], note[council.STICKINESS] = spent(state.total[0]), now.kappa
+    note[council.COST], note[council.STICKINESS] = cost, now.kappa
     note[council.DISCOVERY], note[council.V] = now.found, now.v
     for j in range(INSIDE):  # in the order of EXPERTS
-        note[council.CERTIFIED + j] = state.omega[j] / now.heard
+        note[council.CERTIFIED + j] = omega[j] / now.heard
     note[council.CALLER] = 0.0
     for j in range(INSIDE, now.spoke):
-        note[council.CALLER] += state.omega[j] / now.heard
+        note[council.CALLER] += omega[j] / now.heard
 
 
 @inner

@@ -243,20 +243,20 @@ def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: Adv
         rd.z[k], rd.p[k] = -math.inf, 0.0
     for i in range(n):
         rd.z[work.labels[i]], rd.p[work.labels[i]] = work.t[i], q[i]
-    write_note(state, rd.note, now, 1.0 - q[top])
+    write_note(rd.note, now, t.cost, state.voice, 1.0 - q[top])
     return int(work.labels[draw(q, top, u)])
 
 
-@inner
-def write_note(state: AdvisedFullState, note: Vector, now: Any, explored: float) -> None:
+@jit
+def write_note(note: Vector, now: Any, cost: float, voice: Vector, explored: float) -> None:
     """What a trace keeps of the round."""
     note[council.LEVEL], note[council.STEP], note[council.EXPLORED] = now.level, now.step, explored
-    note[council.COST], note[council.STICKINESS], note[council.V] = state.total[0].cost, now.kappa, now.v
-    note[council.CERTIFIED], note[council.NEWTON] = state.voice[0], state.voice[1]
-    note[council.TRACKER] = state.voice[2]
+    note[council.COST], note[council.STICKINESS], note[council.V] = cost, now.kappa, now.v
+    note[council.CERTIFIED], note[council.NEWTON] = voice[0], voice[1]
+    note[council.TRACKER] = voice[2]
     note[council.CALLER] = 0.0
     for j in range(LEARNERS, now.spoke):
-        note[council.CALLER] += state.voice[j]
+        note[council.CALLER] += voice[j]
 
 
 @inner
