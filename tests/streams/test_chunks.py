@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from gaptron import Learner
 from gaptron.errors import InputError, StreamError
 from gaptron.streams import Chunks, open_stream, prepare, source
 from tests.streams import writers
@@ -180,3 +181,14 @@ def test_a_file_larger_than_the_memory_it_takes(tmp_path, monkeypatch):
     tracemalloc.stop()
     assert n_rounds == chunks.n_rounds == 6000
     assert peak < size / 4, f"{peak} bytes for a file of {size}"
+
+
+def test_rows_too_long_to_play_may_still_be_scaled(tmp_path):
+    path = tmp_path / "long.svm"
+    path.write_text("1 1:1e100 2:1\n2 1:1 2:3e99\n" * 20)
+    chunks = open_stream(path, chunk=7)
+    learner = Learner(n_classes=2, seed=0)
+    with pytest.raises(InputError, match="has norm 1e"):
+        learner.play(*next(iter(chunks)))
+    scaled = prepare(chunks, unit_norm=True)
+    assert sum(learner.play(X, y).rounds for X, y in scaled) == 40

@@ -203,6 +203,8 @@ def play(
     known = listed is not None and (not measured or norm is not None or unit_norm)
     whole = reading.why_whole(bound, shuffle, standardize)
     chunk = reading.at_a_time(chunk, whole, stream, format_ or None, known, wide)
+    if chunk is not None:
+        reading.keep_memory()
     source: Any
 
     def new(names: Sequence[Any], width: int, longest: float | None, rounds: int | None) -> Learner:

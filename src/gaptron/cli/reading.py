@@ -1,11 +1,14 @@
 """How much of a stream is read at a time: all of what is small, else some rounds as they are played."""
 
+import ctypes
 import os
+import sys
 
 from gaptron.errors import SettingError
 
 SMALL = 1 << 25  # bytes of text up to which a file is read at once, and its bound computed
 ROUNDS = 1 << 16  # read at a time, at most, of a larger one
+TRIM, MAP = (-1, 1 << 26), (-3, 1 << 25)  # glibc: keep up to 64 MB of what is given back; map no piece below 32 MB
 
 
 def why_whole(bound: bool | None, shuffle: int | None, standardize: bool) -> str:
@@ -29,3 +32,13 @@ def at_a_time(given: int | None, whole: str, stream: str, format_: str | None, k
         return None
     small = stream != "-" and os.path.isfile(stream) and weight(stream, format_) <= SMALL
     return None if small or not in_pieces(stream, format_, known, wide) else ROUNDS
+
+
+def keep_memory() -> None:
+    """Let memory that is given back stay with this process, for the next piece.
+
+    Where the C library has it so (glibc); fetching the pages anew took a tenth of the time of playing a file.
+    """
+    if sys.platform == "linux" and (set_option := getattr(ctypes.CDLL(None), "mallopt", None)):
+        for option in (TRIM, MAP):
+            set_option(*option)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -249,7 +250,10 @@ def _chunks(
         codes, empty = lru_cache(partial(Codes, labels)), True
 
         def made(block: Block) -> Stream:
-            return Stream(**settled(block, labels, columns, source.name, codes(block.text)))
+            part = Stream(**settled(block, labels, columns, source.name, codes(block.text)))
+            with suppress(InputError):  # which comes when it is played, unless it is prepared before
+                _ = part.checked  # now, while others play
+            return part
 
         for part in read(chunk, base, made):
             empty = False

@@ -14,17 +14,14 @@ from gaptron.streams.ahead import worked
 from gaptron.streams.block import Block
 from gaptron.streams.labels import distinct
 from gaptron.streams.rows import CSR, csr, row_of
-from gaptron.streams.source import Source, Text, texts
+from gaptron.streams.source import Source, Text, how_many, texts
 from gaptron.text_numbers import as_number, shown
 from gaptron.types import Integers, Vector
 
 T = TypeVar("T")
 
 LARGEST_INDEX = 2**31 - 1
-SHORTEST_PAIR = 4  # bytes of 1:1 and what stands before it
-# Room for twice as many: glibc keeps a piece of memory for the next text only if it is large beside all that is given
-# back with it (516 MB in a thread: 150,000 pages fetched anew without, 45,000 with).
-KEPT = 2
+COLON = 58  # one to every value
 _EXACT = 2.0**53  # past this, floats skip whole numbers
 
 
@@ -96,7 +93,7 @@ def _parsed(text: Text) -> tuple[CSR, Vector, int]:
     from gaptron.kernels import text as compiled  # noqa: PLC0415
 
     data = text.ended
-    most_rows, most_entries = text.lines, KEPT * len(data) // SHORTEST_PAIR
+    most_rows, most_entries = text.lines, how_many(data, COLON)
     labels, values = np.empty(most_rows), np.empty(most_entries)
     ends, indices = np.zeros(most_rows + 1, dtype=np.int64), np.empty(most_entries, dtype=np.int32)
 

@@ -22,6 +22,7 @@ from gaptron.text_numbers import as_number, shown
 
 T = TypeVar("T")
 
+SPACE = 32  # and all that is white in ASCII is below it
 WIDTH = 2**18
 """Columns, unless the user says otherwise."""
 
@@ -54,7 +55,7 @@ def _quick(text: Text, n_features: int) -> Block | None:
     from gaptron.kernels import text as compiled  # noqa: PLC0415
 
     data, most_rows = text.ended, text.lines
-    most_entries = len(data) // 2  # a name of one byte and what stands before it
+    most_entries = int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) <= SPACE))  # one stands before each
     marks, ends = np.empty(most_rows, dtype=np.int64), np.zeros(most_rows + 1, dtype=np.int64)
     spans = np.empty((most_rows, 2), dtype=np.int64)
     indices, values = np.empty(most_entries, dtype=np.int32), np.empty(most_entries)
