@@ -399,6 +399,7 @@ HOSTILE = {
     "a negative label that could be drawn": lambda tree: tree["pending"].update(
         code=np.array([-1, 0]), drawn_from=np.full_like(tree["pending"]["drawn_from"], 0.25)
     ),
+    "advice that nobody takes": change("pending", "advice", to=np.ones_like),
     "a count past all counting": change("core", "count", "decided", to=2**62),
     "a label too few": change("pending", "code", to=np.array([0])),
     "a label drawn with no chance": change("pending", "drawn_from", to=np.zeros_like),

@@ -11,6 +11,7 @@ from gaptron import snapshot
 from gaptron.types import UNKNOWN, Flags, Row, Vector, named
 
 if TYPE_CHECKING:
+    from gaptron.core import Core
     from gaptron.learner import Learner
 
 FIRST_SWEEP = 1_024
@@ -129,10 +130,9 @@ def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int, remembered
     }
 
 
-def from_tree(
-    tree: dict[str, Any], learner: "Learner", sparse: bool, kept: Kept | None, remembered: tuple[str, ...]
-) -> list[Decision]:
-    """The decisions of `as_tree`, every number checked. `kept` says what each must have kept: types and shapes."""
+def from_tree(tree: dict[str, Any], learner: "Learner", core: "Core") -> list[Decision]:
+    """The decisions of `as_tree`, every number checked."""
+    kept, remembered = core.kept(), core.remembered  # what each must have kept: types and shapes
     snapshot.check_words(tree, (*COLUMNS, "rows", "kept"), "pending")
     K, n = learner.problem.n_classes, len(snapshot.array_of(tree["round"], "pending.round"))
     fresh = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, K)), np.zeros(n), np.zeros((n, K))
@@ -154,7 +154,9 @@ def from_tree(
         raise ValueError("a pending decision holds a mark out of its range")
     if not ((u >= 0.0).all() and (u < 1.0).all() and (advice >= 0.0).all()):
         raise ValueError("a pending decision holds a number out of its range")
-    rows = snapshot.rows_from(tree["rows"], n, sparse, learner.problem.n_features)
+    if advice.any() and not core.file.CARD.advice:  # there would be no room for it
+        raise ValueError("a pending decision was advised, and this algorithm takes no advice")
+    rows = snapshot.rows_from(tree["rows"], n, core.sparse, learner.problem.n_features)
     sheets: list[Kept | None] = [None] * n
     if type(tree["kept"]) is not list or len(tree["kept"]) != (0 if kept is None else n):
         raise ValueError("pending.kept does not fit the decisions")

@@ -560,8 +560,7 @@ class Learner:
         if tree.get("features") is not None:
             encoder = in_file.from_tree(tree["features"], self.problem.n_features)
             self._names = self._given.names = ByName(encoder, self._grow_features)
-        keeps = self._core.kept(), self._core.remembered
-        for decision in from_tree(tree["pending"], self, self._core.sparse, *keeps):
+        for decision in from_tree(tree["pending"], self, self._core):
             self._open.hold(decision)
 
     # --- theory ---------------------------------------------------------------------------------------------
