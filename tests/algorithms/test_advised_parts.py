@@ -140,17 +140,19 @@ def test_teaching_against_solving_with_the_precision(d, most):
             assert A.max() == most
 
 
-def test_a_block_that_has_lost_its_sense_begins_anew():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_block_that_has_lost_its_sense_begins_anew(sparse):
     """Rounding may leave a block that is not positive, or not a number."""
     rng = np.random.default_rng(0)
     for spoiled in (-np.eye(16), np.full((16, 16), math.nan), np.full((16, 16), math.inf)):
-        P, desk = newton.new_blocks(20), newton.new_desk(3, 20, False)
+        P, desk = newton.new_blocks(20), newton.new_desk(3, 20, sparse)
         P[0], keeps = spoiled, P[1].copy()
-        W, x = np.zeros((3, 20)), rng.normal(size=20)
-        x[16:] = 0.0
-        r = np.array([1.0, -1.0, 0.0])
+        table, x = np.zeros((20, 3) if sparse else (3, 20)), rng.normal(size=20)
+        x[5], x[16:] = 0.0, 0.0
+        row, r = rows_of(x) if sparse else x, np.array([1.0, -1.0, 0.0])
         with np.errstate(invalid="ignore"):
-            newton.teach(W, 0, x, 1.0, P, np.zeros(0), math.inf, np.ones(3), np.arange(3), r, 0.5, desk)
+            newton.teach(table, 0, row, 1.0, P, np.zeros(0), math.inf, np.ones(3), np.arange(3), r, 0.5, desk)
+        W = table.T if sparse else table
         v = 16 * (x @ x)
         close(P[0], 16 * np.eye(16) - 0.5 * 256 * np.outer(x[:16], x[:16]) / (1 + 0.5 * v), rtol=1e-12, atol=1e-12)
         close(W[0] + W[1], 0.0, atol=1e-12)
