@@ -65,12 +65,15 @@ def counted(rounding: Rounding | None, settings: Any) -> Rounding:
     """What rounding to single precision did to the run; refused where it may have cost what nobody counted."""
     delay = getattr(settings, "delay", 0)
     if rounding is None:
-        raise NoBoundError('weights are in single precision, and what the rounding costs was not counted: "double"')
+        raise NoBoundError(
+            "weights are in single precision, and what the rounding costs was not counted: "
+            'play it with precision="double" for a bound'
+        )
     if not math.isfinite(rounding.lean + rounding.drift):
-        raise NoBoundError('weights grew beyond what single precision can hold: "double"')
+        raise NoBoundError('weights grew beyond what single precision can hold: play it with precision="double"')
     if delay and rounding != Rounding():
         raise NoBoundError(
             f"weights are in single precision, and the proof for delay={delay} does not count the rounding: "
-            '"double", or no delay'
+            'play it with precision="double", or without delay'
         )
     return rounding

@@ -130,7 +130,7 @@ def _out_of_range(norm: float) -> str:
 
 
 def as_rows(X: Any) -> tuple[Rows, int]:
-    """X as rows and its width. Copies only what has the wrong type or order; looks at no value."""
+    """X as rows and its width. Copies only what has the wrong type or order; refuses no value."""
     table = as_table(X)
     return parts_of(table), table.shape[1]
 

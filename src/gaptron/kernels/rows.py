@@ -64,8 +64,8 @@ def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
     K, n = z.shape[0], x.indices.shape[0]
     for k in range(K):
         z[k] = 0.0
-    # Four non-zeros at a time, because each sum waits for the one before it to be stored (K = 9, 44 of them: 147 ns
-    # one by one, 91 so).
+    # Four non-zeros at a time, because each sum waits for the one before it to be stored (K = 9, 44 of them, with the
+    # update that follows: 198 ns one by one, 161 so).
     whole = n - n % 4
     for j in range(0, whole, 4):
         w0, w1, w2, w3 = W[x.indices[j]], W[x.indices[j + 1]], W[x.indices[j + 2]], W[x.indices[j + 3]]
