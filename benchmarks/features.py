@@ -1,4 +1,4 @@
-"""How fast rows by name become rows of numbers: a table of numbers and words, and one dict at a time.
+"""Measure the speed of the encoder: a table of numbers and words, and one dict at a time.
 
 python benchmarks/features.py [ROWS]
 """
@@ -23,13 +23,13 @@ def table(rows: int) -> pa.Table:
     return pa.table(columns)
 
 
-def whole(given: pa.Table) -> float:
+def whole(data: pa.Table) -> float:
     encoder = Encoder(Features())
     clock = time.perf_counter()
-    read = encoder.read(given)
+    read = encoder.read(data)
     step = encoder.block_rows(read)
-    for start in range(0, given.num_rows, step):
-        encoder.encode(read, start, min(start + step, given.num_rows), learn=True)
+    for start in range(0, data.num_rows, step):
+        encoder.encode(read, start, min(start + step, data.num_rows), learn=True)
     return time.perf_counter() - clock
 
 
@@ -43,14 +43,14 @@ def one_by_one(rows: list[dict[str, object]]) -> float:
 
 
 def main() -> None:
-    given = table(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
-    whole(given.slice(0, 10))  # compiles
+    data = table(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    whole(data.slice(0, 10))  # compiles
     for _ in range(3):
-        seconds = whole(given)
-        print(f"{given.num_rows:,} rows × {given.num_columns} columns: {given.num_rows / seconds:,.0f} rows/s")
-    rows = given.slice(0, 20_000).to_pylist()
+        seconds = whole(data)
+        print(f"{data.num_rows:,} rows × {data.num_columns} columns: {data.num_rows / seconds:,.0f} rows/s")
+    rows = data.slice(0, 20_000).to_pylist()
     for _ in range(3):
-        print(f"one dict of {given.num_columns} columns: {one_by_one(rows) / len(rows) * 1e6:.1f} µs")
+        print(f"one dict of {data.num_columns} columns: {one_by_one(rows) / len(rows) * 1e6:.1f} µs")
 
 
 if __name__ == "__main__":

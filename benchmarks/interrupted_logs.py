@@ -1,8 +1,8 @@
 """Stop a process that writes logs, at random moments: python benchmarks/interrupted_logs.py [stops of each kind] [seed]
 
-A child writes decisions to a DecisionLog or replaces a log by save_log, again and again (plain, .gz), and reports each
-one that is done. It is stopped by SIGKILL or SIGINT (Ctrl-C) after a random time, and then the file must be
-readable and hold every decision that was acknowledged, in order (save_log: one of the two last logs, whole).
+A child process repeatedly writes decisions to a DecisionLog or replaces a log with save_log (plain, .gz), and reports
+each completed write. It is stopped by SIGKILL or SIGINT (Ctrl-C) after a random time. The file must then be readable
+and contain every acknowledged decision, in order (save_log: one of the last two logs, complete).
 """
 
 import os
@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from gaptron import Learner
-from gaptron.logged import DamagedLogWarning, DecisionLog, Log, open_log, save_log
+from gaptron.offpolicy import DamagedLogWarning, DecisionLog, Log, open_log, save_log
 
 ROUNDS = 400  # of each log that save_log writes
 
 
 def numbered(value: float) -> Log:
-    """A log whose every reward is the same number."""
+    """Make a log in which every reward is the same number."""
     return Log.from_arrays(np.ones((ROUNDS, 2)), [0] * ROUNDS, [value] * ROUNDS, [0.5] * ROUNDS, classes=[0, 1])
 
 
@@ -34,7 +34,7 @@ LEARNER.decide(np.array([0.0, 1.0]))  # compiles, once
 
 
 def write_decisions(path: Path, first: int, done: Callable[[int], None]) -> None:
-    """Decide and log until stopped; feature 0 of a row is its number."""
+    """Decide and log until stopped; feature 0 of an example is its number."""
     with DecisionLog(path) as log:
         for number in range(first, 10**9):
             log.write(LEARNER.decide(np.array([float(number), 1.0])), correct=True)
@@ -42,7 +42,7 @@ def write_decisions(path: Path, first: int, done: Callable[[int], None]) -> None
 
 
 def replace_logs(path: Path, first: int, done: Callable[[int], None]) -> None:
-    """Save one log after the other until stopped."""
+    """Save one log after another until stopped."""
     for number in range(first, 10**9):
         save_log(LOGS[number % len(LOGS)], path)
         done(number)
@@ -60,10 +60,10 @@ def stop_one(write: Callable[..., None], path: Path, how: signal.Signals, wait: 
             os._exit(1)
     os.close(send)
     with os.fdopen(receive, "rb") as pipe:
-        begun = pipe.readline()
+        started = pipe.readline()
         time.sleep(wait)
         os.kill(child, how)
-        numbers = [int(line) for line in (begun + pipe.read()).splitlines(keepends=True) if line.endswith(b"\n")]
+        numbers = [int(line) for line in (started + pipe.read()).splitlines(keepends=True) if line.endswith(b"\n")]
     os.waitpid(child, 0)
     return numbers
 
@@ -81,26 +81,26 @@ def interrupt(kind: str, name: str, stops: int, seed: int) -> Counter[str]:
             outcomes[how.name] += 1
             try:
                 log = open_log(path)
-            except Exception as error:  # what we look for
+            except Exception as error:  # what this benchmark looks for
                 outcomes["unreadable"] += 1
                 print(repr(error))
                 continue
             if kind == "decisions":
                 acknowledged += numbers
-                there = set(log.X[:, 0].astype(int).tolist())
+                found = set(log.X[:, 0].astype(int).tolist())
                 outcomes["acknowledged"] += len(numbers)
-                outcomes["lost"] += len(set(acknowledged) - there)
+                outcomes["lost"] += len(set(acknowledged) - found)
                 outcomes["out of order"] += int((np.diff(log.X[:, 0]) <= 0).sum())
                 first = int(log.X[-1, 0]) + 1
-                if first > 3000:  # a new file now and then, or reading takes over
+                if first > 3000:  # start a new file now and then, otherwise reading dominates
                     path.unlink()
                     acknowledged, first = [], 0
             else:
                 allowed = {numbers[-1] % len(LOGS), (numbers[-1] + 1) % len(LOGS)}
-                whole = log.n_rounds == ROUNDS and len(set(log.reward)) == 1
+                complete = log.n_rounds == ROUNDS and len(set(log.reward)) == 1
                 outcomes["acknowledged"] += len(numbers)
-                outcomes["lost"] += not (whole and round(100 * log.reward[0]) in allowed)
-        outcomes["drafts left beside"] = len(list(Path(folder).iterdir())) - int(path.exists())
+                outcomes["lost"] += not (complete and round(100 * log.reward[0]) in allowed)
+        outcomes["temporary files left"] = len(list(Path(folder).iterdir())) - int(path.exists())
     return outcomes
 
 

@@ -1,10 +1,10 @@
-"""Interruptions at random moments: `play` by Ctrl-C, `save` by kill -9. Nothing may be lost, doubled or torn.
+"""Interrupt `play` with Ctrl-C and `save` with kill -9 at random moments, and check that no state is lost or damaged.
 
     python benchmarks/interruptions.py [--times 200] [--seed 0]
 
-After every interruption of `play` the counters must agree with what was learned, and going on must end where an
-uninterrupted run ends, to the last bit. After every kill of a process that saves again and again the file must hold
-one of the learners that were saved, whole. Prints what was tried; a disagreement ends it.
+After every interruption of `play` the counters must match what was learned, and continuing must give the same bits
+as an uninterrupted run. After every kill of a process that saves repeatedly, the file must hold one of the saved
+learners, complete. Prints the number of attempts; a failed check stops it.
 """
 
 import argparse
@@ -38,14 +38,14 @@ for start in range(0, 4_000, 4):
 
 
 def interrupted(call: Callable[[], object], after: float) -> None:
-    """Run it, with a Ctrl-C after so many seconds if it takes longer."""
+    """Call a function, and raise KeyboardInterrupt if it takes longer than this many seconds."""
     armed = True
 
-    def ring(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         if armed:
             raise KeyboardInterrupt
 
-    old = signal.signal(signal.SIGALRM, ring)
+    old = signal.signal(signal.SIGALRM, interrupt)
     try:
         signal.setitimer(signal.ITIMER_REAL, after)
         call()
@@ -61,31 +61,33 @@ def make() -> Learner:
 
 
 def interrupt_play(times: int, rng: random.Random) -> tuple[int, int]:
-    """How many runs were tried, and how many were caught half-way."""
+    """Return the number of runs, and of interruptions in the middle of one."""
     stream = synsep(ROUNDS)
     whole = make()
-    whole.play(stream.X, stream.y)  # compiled now
-    whole, clock = make(), time.perf_counter()
-    through = whole.play(stream.X, stream.y)
-    takes, caught = time.perf_counter() - clock, 0
+    whole.play(stream.X, stream.y)  # compiles
+    whole, start = make(), time.perf_counter()
+    expected = whole.play(stream.X, stream.y)
+    duration, caught = time.perf_counter() - start, 0
     for _ in range(times):
         learner, done = make(), 0
         while done < ROUNDS:
             last = learner.interrupted
             rest = stream.X[done:], stream.y[done:]
-            interrupted(lambda learner=learner, rest=rest: learner.play(*rest), rng.uniform(0.0001, takes))
+            interrupted(lambda learner=learner, rest=rest: learner.play(*rest), rng.uniform(0.0001, duration))
             assert learner.rounds == learner.decided, "counters disagree"
             if learner.interrupted is not last and learner.interrupted is not None:
-                part = slice(done, learner.rounds)
-                assert np.array_equal(learner.interrupted.codes, through.codes[part]), "the trace is of other rounds"
+                played = slice(done, learner.rounds)
+                assert np.array_equal(learner.interrupted.codes, expected.codes[played]), (
+                    "the trace is of different rounds"
+                )
                 caught += 0 < learner.rounds < ROUNDS
             done = learner.rounds
-        assert np.array_equal(learner.weights, whole.weights), "the weights are others"
+        assert np.array_equal(learner.weights, whole.weights), "the weights differ"
     return times, caught
 
 
 def kill_save(times: int, rng: random.Random) -> tuple[int, int]:
-    """How many processes were killed, and how many drafts they left."""
+    """Return the number of killed processes, and of temporary files they left."""
     drafts = 0
     with TemporaryDirectory() as folder:
         path = Path(folder, "model")
@@ -98,7 +100,7 @@ def kill_save(times: int, rng: random.Random) -> tuple[int, int]:
             child.wait()
             if path.exists():
                 learner = Learner.load(path)
-                assert learner.rounds == learner.decided and learner.rounds % 4 == 0, "no learner that was saved"
+                assert learner.rounds == learner.decided and learner.rounds % 4 == 0, "not a learner that was saved"
             for draft in Path(folder).glob(".gaptron-*"):
                 drafts += 1
                 os.unlink(draft)
@@ -109,12 +111,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    rng = random.Random(given.seed)
-    tried, caught = interrupt_play(given.times, rng)
-    print(f"play: {tried} runs, {caught} interruptions half-way, 0 disagreements", flush=True)
-    tried, drafts = kill_save(given.times, rng)
-    print(f"save: {tried} kills, {drafts} drafts left, 0 lost", flush=True)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    tried, caught = interrupt_play(options.times, rng)
+    print(f"play: {tried} runs, {caught} interruptions, 0 failed checks", flush=True)
+    tried, drafts = kill_save(options.times, rng)
+    print(f"save: {tried} kills, {drafts} temporary files left, 0 damaged", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""How near is `play` to the speed limit? Ratios in one run.
+"""Speed of `play` relative to the speed limit, measured in one run.
 
-The limit is a compiled loop over the same rows and with the same layouts that only scores each row and applies a
-rank-one update to every label: the least a first-order learner can do. Each figure is processor time, the best of
-several interleaved runs, because the machine may be busy with other things.
+The limit is a compiled loop over the same examples in the same layout that only scores each example and applies a
+rank-one update to every label: the minimum work of a first-order learner. Each figure is processor time, the best of
+several interleaved runs, because the machine may be busy.
 
     python benchmarks/limit.py [--rounds 50000] [--repeats 7]
 """
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from gaptron import Learner
-from gaptron.kernels.jit import jit
+from gaptron.data.examples import checked
+from gaptron.kernels.compile.jit import jit
 from gaptron.kernels.rows import add, row, scores, zeros
 from gaptron.streams import synsep
 from gaptron.types import Sparse
-from gaptron.validation import as_rows
 
 ENTRANTS = {
     "gaptron logistic": {"algorithm": "gaptron", "loss": "logistic"},
@@ -35,7 +35,7 @@ ENTRANTS = {
     "advised bandit": {"algorithm": "advised-gaptron", "feedback": "bandit"},
     "advised bandit, observed": {"algorithm": "advised-gaptron", "feedback": "bandit", "observe": True},
 }
-# Everyone else whose round costs O(nnz·K), at default settings.
+# The other algorithms whose round costs O(nnz·K), with default settings.
 OTHERS = {
     name: {"algorithm": name, "feedback": feedback}
     for name, feedback in {
@@ -58,8 +58,8 @@ OTHERS = {
 
 
 @jit
-def bare(X: Any, W: Any, z: Any, r: Any, T: int) -> None:
-    """Score, and move every label a little."""
+def score_and_add(X: Any, W: Any, z: Any, r: Any, T: int) -> None:
+    """Score every example, and update every label a little."""
     for t in range(T):
         x = row(X, t)
         scores(W, x, z)
@@ -69,17 +69,17 @@ def bare(X: Any, W: Any, z: Any, r: Any, T: int) -> None:
 
 
 def limit(X: Any, K: int) -> Callable[[], None]:
-    rows, d = as_rows(X)
+    rows, d = checked(X).rows, X.shape[1]
     T = X.shape[0]
     W = zeros(K, d, isinstance(rows, Sparse))
     W += np.random.default_rng(0).normal(size=W.shape) * 1e-3
-    return lambda: bare(rows, W, np.zeros(K), np.zeros(K), T)
+    return lambda: score_and_add(rows, W, np.zeros(K), np.zeros(K), T)
 
 
 def entrant(options: dict[str, Any], X: Any, y: Any, K: int) -> Callable[[], None]:
     T = len(y)
-    given = {"observe": False, **options}
-    return lambda: Learner(**given, n_classes=K, radius=1.0, horizon=T, seed=0).play(X, y)
+    arguments = {"observe": False, **options}
+    return lambda: Learner(**arguments, n_classes=K, radius=1.0, horizon=T, seed=0).play(X, y)
 
 
 def compare(name: str, X: Any, y: Any, K: int, repeats: int, entrants: dict[str, dict[str, Any]]) -> None:
@@ -102,22 +102,22 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=50_000)
     arguments.add_argument("--repeats", type=int, default=7)
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     rng = np.random.default_rng(0)
-    T = given.rounds // 5
+    T = options.rounds // 5
     X = rng.random((T, 784))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = (X @ rng.normal(size=(784, 10))).argmax(axis=1)
-    compare("dense", X, y, 10, given.repeats, ENTRANTS)
-    compare("dense float32", X.astype(np.float32), y, 10, given.repeats, ENTRANTS)
+    compare("dense", X, y, 10, options.repeats, ENTRANTS)
+    compare("dense float32", X.astype(np.float32), y, 10, options.repeats, ENTRANTS)
     y = (X @ rng.normal(size=(784, 100))).argmax(axis=1)
-    compare("dense, many labels", X, y, 100, given.repeats, ENTRANTS)
+    compare("dense, many labels", X, y, 100, options.repeats, ENTRANTS)
     y = (X @ rng.normal(size=(784, 1000))).argmax(axis=1)
-    compare("dense, 1000 labels", X[: T // 10], y[: T // 10], 1000, given.repeats, ENTRANTS)
-    stream = synsep(given.rounds)
-    y = rng.integers(stream.n_classes, size=given.rounds)
-    compare("sparse, random labels", stream.X, y, stream.n_classes, given.repeats, ENTRANTS)
-    compare("synsep, sparse", stream.X, stream.y, stream.n_classes, given.repeats, ENTRANTS | OTHERS)
+    compare("dense, 1000 labels", X[: T // 10], y[: T // 10], 1000, options.repeats, ENTRANTS)
+    stream = synsep(options.rounds)
+    y = rng.integers(stream.n_classes, size=options.rounds)
+    compare("sparse, random labels", stream.X, y, stream.n_classes, options.repeats, ENTRANTS)
+    compare("synsep, sparse", stream.X, stream.y, stream.n_classes, options.repeats, ENTRANTS | OTHERS)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The same stream through gaptron and its peers, as ratios in one run.
+"""Speed of gaptron and comparable libraries on the same stream, as ratios in one run.
 
 Vowpal Wabbit (`--oaa`, reading its own binary cache, string feature names), scikit-learn's `SGDClassifier.partial_fit`
-in one call, River's softmax regression one example at a time; and dense rows (d = 100, K = 10), one at a time, through
-River and through `decide` and `learn`. Each does what it does by default; the figure is speed alone. A
-peer that is not installed is left out and said so: `pip install vowpalwabbit river`.
+in one call, River's softmax regression one example at a time; and dense examples (d = 100, K = 10), one at a time,
+through River and through `decide` and `learn`. All use their defaults; only speed is measured. Libraries that are not
+installed are skipped with a message: `pip install vowpalwabbit river`.
 
-Then the same rounds from a text file, svmlight and VW text, each by a new process: processor time from its start to its
-end, and the most memory it took.
+Then the same rounds from text files, svmlight and VW text, each in a new process: processor time and peak memory of the
+whole process.
 
     python benchmarks/peers.py [--rounds 100000] [--text-rounds 300000]
 """
@@ -35,7 +35,7 @@ def gaptron(stream: Stream, loss: str) -> float:
 
 
 def narrow(rounds: int) -> tuple[np.ndarray, list[int]]:
-    """Dense rows for those who take one at a time: d = 100, K = 10."""
+    """Return dense examples for libraries that take one at a time: d = 100, K = 10."""
     rng = np.random.default_rng(0)
     means, y = rng.normal(size=(10, 100)) / 10, rng.integers(0, 10, rounds)
     return means[y] + rng.normal(size=(rounds, 100)) / 10, y.tolist()
@@ -68,19 +68,19 @@ def sklearn(stream: Stream) -> float:
 
 def river(stream: Stream, rounds: int) -> float:
     X = stream.X[:rounds]
-    rows = [
+    examples = [
         dict(zip(map(str, X.indices[a:b].tolist()), X.data[a:b].tolist()))
         for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
     ]
-    return river_on(rows, stream.y[:rounds].tolist())
+    return river_on(examples, stream.y[:rounds].tolist())
 
 
-def river_on(rows: list[dict[str, float]], labels: list[int]) -> float:
+def river_on(examples: list[dict[str, float]], labels: list[int]) -> float:
     from river.linear_model import SoftmaxRegression  # noqa: PLC0415
 
     model = SoftmaxRegression()
     start = time.perf_counter()
-    for x, y in zip(rows, labels, strict=True):
+    for x, y in zip(examples, labels, strict=True):
         model.predict_one(x)
         model.learn_one(x, y)
     return time.perf_counter() - start
@@ -103,7 +103,7 @@ def vw(stream: Stream) -> float:
 
 
 def write(rounds: int, svmlight: Path, vw_text: Path) -> None:
-    """So many rounds of synsep in both formats, a part at a time."""
+    """Write this many rounds of synsep in both formats, chunk by chunk."""
     with svmlight.open("w") as one, vw_text.open("w") as other:
         for start in range(0, rounds, 50_000):
             stream = synsep(min(50_000, rounds - start), seed=start)
@@ -114,7 +114,7 @@ def write(rounds: int, svmlight: Path, vw_text: Path) -> None:
                 other.write(f"{y + 1} | " + " ".join([f"f{i}" for i in features]) + "\n")
 
 
-# Run by a process of its own: a child is said to take at least the memory of whoever started it.
+# Run in a separate process: ru_maxrss of a child is at least that of the process that started it.
 MEASURE = """
 import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -124,7 +124,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def process(*words: str) -> tuple[float, float]:
-    """Processor seconds and megabytes that a command took, the best of three."""
+    """Return the processor seconds and megabytes of a command, the best of three runs."""
     command = [sys.executable, "-c", MEASURE, sys.executable, "-m", *words]
     runs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() for _ in range(3)]
     return min(float(run[0]) for run in runs), min(float(run[1]) for run in runs)
@@ -157,8 +157,8 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=100_000)
     arguments.add_argument("--text-rounds", type=int, default=300_000)
-    given = arguments.parse_args()
-    T = given.rounds
+    options = arguments.parse_args()
+    T = options.rounds
     stream = synsep(T)
     few = min(T, 5_000)
     runs = {
@@ -179,7 +179,7 @@ def main() -> None:
         speed = rounds / min(run() for _ in range(3))
         ours = ours or speed
         print(f"  {name:<30}{speed / 1e6:>9.4f} M rounds/s   gaptron logistic is {ours / speed:>7.1f} x as fast")
-    text_files(given.text_rounds)
+    text_files(options.text_rounds)
 
 
 if __name__ == "__main__":

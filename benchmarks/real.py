@@ -1,9 +1,9 @@
-"""Error of one learner after another on real streams, prepared alike: mean over seeds, in per cent.
+"""Error of an algorithm on real streams with the same preparation: mean over seeds, in per cent.
 
-Dense columns are standardised, then get a constant 1 and unit norm; sparse counts are passed through log1p and scaled
-to unit norm, then get a constant 0.1 and unit norm again; pixels of mnist are divided by 255. Shuffled by the seed.
-Full information counts expected mistakes, bandit feedback mistakes made. The data are read from the folder named by
---data (see its INDEX.md); synsep and synnonsep are made here.
+Dense columns are standardized, then get a constant 1 and unit norm; sparse counts are transformed by log1p and scaled
+to unit norm, then get a constant 0.1 and unit norm again; pixels of mnist are divided by 255. The seed shuffles.
+Full information counts expected mistakes, bandit feedback counts mistakes. The data are read from the folder given by
+--data (see its INDEX.md); synsep and synnonsep are generated.
 
     python benchmarks/real.py --data FOLDER [--algorithm frugal-gaptron] [--streams usps,letter] [--seeds 3]
 """
@@ -56,29 +56,32 @@ def main() -> None:
     arguments.add_argument("--data", type=Path, required=True)
     arguments.add_argument("--algorithm", default="frugal-gaptron")
     arguments.add_argument("--streams", default=",".join(STREAMS))
-    arguments.add_argument("--radius", type=float, default=1.0, help="D, for the learners that need it")
+    arguments.add_argument("--radius", type=float, default=1.0, help="D, for algorithms that need it")
     arguments.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the algorithm"
     )
     arguments.add_argument("--seeds", type=int, default=3)
-    given = arguments.parse_args()
-    data = loader(given.data)
-    card = load(given.algorithm).CARD
-    pairs = (pair.split("=") for pair in given.set)
+    options = arguments.parse_args()
+    data = loader(options.data)
+    card = load(options.algorithm).CARD
+    pairs = (pair.split("=") for pair in options.set)
     settings: dict[str, Any] = {name: float(value) if value[0].isdigit() else value for name, value in pairs}
     columns = [(feedback.word, loss.word) for feedback in card.feedback for loss in card.losses]
-    print(f"{given.algorithm}, {given.seeds} seeds\n{'stream':<14}" + "".join(f"{f + ' ' + x:>21}" for f, x in columns))
-    for name in given.streams.split(","):
-        errors = np.zeros((given.seeds, len(columns)))
-        for seed in range(given.seeds):
+    print(
+        f"{options.algorithm}, {options.seeds} seeds\n{'stream':<14}"
+        + "".join(f"{f + ' ' + x:>21}" for f, x in columns)
+    )
+    for name in options.streams.split(","):
+        errors = np.zeros((options.seeds, len(columns)))
+        for seed in range(options.seeds):
             made = stream(name, seed, data)
             for i, (feedback, loss) in enumerate(columns):
                 learner = Learner(
-                    given.algorithm,
+                    options.algorithm,
                     n_classes=made.n_classes,
                     feedback=feedback,
                     loss=loss,
-                    radius=given.radius,
+                    radius=options.radius,
                     horizon=made.n_rounds,
                     seed=seed,
                     **settings,
@@ -86,7 +89,7 @@ def main() -> None:
                 trace = learner.play(made.X, made.y)
                 wrong = trace.expected_mistakes if feedback == "full" else trace.mistakes
                 errors[seed, i] = 100 * wrong / trace.rounds
-        mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) if given.seeds > 1 else errors[0] * 0
+        mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) if options.seeds > 1 else errors[0] * 0
         print(f"{name:<14}" + "".join(f"{m:>14.1f} ± {s:<4.1f}" for m, s in zip(mean, spread, strict=True)), flush=True)
 
 

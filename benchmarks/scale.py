@@ -1,13 +1,13 @@
-"""Rounds a second and memory as a stream grows: in length T, labels K, features d, and features in a row.
+"""Rounds per second and memory as a stream grows: in length T, labels K, features d, and nonzeros per example.
 
-Sparse rows of ones at random places, labels of a random linear rule with a fifth of noise. One of the four sizes grows
-and the others stay at T = 50,000, K = 10, d = 1,000 and 30 features in a row. Each figure is a process of its own,
-and processor time of `play` alone; a block of 100,000 rows is played again and again with new noise, so that what grows
-is the stream and not the data in memory. Memory is what the process has more of after the last round than before the
-learner was made. The time of a round grows like the size to the power of the exponent: least squares over the upper
-half of the sizes.
+Sparse examples of ones at random positions, labels of a random linear rule with 20 % noise. One of the four sizes grows
+and the others stay at T = 50,000, K = 10, d = 1,000 and 30 nonzeros per example. Each figure is measured in a separate
+process, as processor time of `play` only. A chunk of 100,000 examples is played repeatedly with new noise, so that the
+stream grows and not the data in memory. Memory is the increase of the process from before the learner is created to
+after the last round. The time of a round grows like the size to the power of the exponent, fitted by least squares over
+the upper half of the sizes.
 
-Vowpal Wabbit (`--oaa`, full information) makes one pass over its own binary cache of one block; it is left out if it is
+Vowpal Wabbit (`--oaa`, full information) makes one pass over its own binary cache of one chunk; it is skipped if it is
 not installed: `pip install vowpalwabbit`.
 
     python benchmarks/scale.py [--axis K] [--longest 10000000]
@@ -44,54 +44,54 @@ ENTRANTS = {
     "arow": {"algorithm": "arow"},
     "vw --oaa": {},
 }
-BLOCK = 100_000
+CHUNK = 100_000
 
 
-def rows(n: int, d: int, nnz: int) -> Any:
-    """n rows of ones at random places, scaled to norm 1."""
+def examples(n: int, d: int, nnz: int) -> Any:
+    """Return n examples of ones at random positions, scaled to norm 1."""
     nnz = min(nnz, d)
     rng = np.random.default_rng(0)
-    places = np.sort(rng.integers(d - nnz + 1, size=(n, nnz)), axis=1) + np.arange(nnz)  # no place twice
+    positions = np.sort(rng.integers(d - nnz + 1, size=(n, nnz)), axis=1) + np.arange(nnz)  # distinct
     values = np.full(n * nnz, 1.0 / math.sqrt(nnz))
-    return sp.csr_matrix((values, places.ravel().astype(np.int32), np.arange(0, n * nnz + 1, nnz)), shape=(n, d))
+    return sp.csr_matrix((values, positions.ravel().astype(np.int32), np.arange(0, n * nnz + 1, nnz)), shape=(n, d))
 
 
 def labels(X: Any, K: int, d: int) -> np.ndarray:
-    """The label of a linear rule: that of the first of a row's features with the largest weight."""
+    """Return the labels of a linear rule: the label of the example's feature with the largest weight."""
     weight, label = np.random.default_rng(1).random(d), np.random.default_rng(2).integers(K, size=d)
     strongest = weight[X.indices].reshape(X.shape[0], -1).argmax(axis=1)
     return label[X.indices.reshape(X.shape[0], -1)[np.arange(X.shape[0]), strongest]]
 
 
 def resident() -> float:
-    """The memory this process has now, in MB."""
+    """Return the resident memory of this process in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6
 
 
 def measure(name: str, T: int, K: int, d: int, nnz: int) -> dict[str, float]:
-    """Seconds a round, and MB beyond those before the learner."""
-    X = rows(min(T, BLOCK), d, nnz)
+    """Return seconds per round, and the increase of memory in MB."""
+    X = examples(min(T, CHUNK), d, nnz)
     y = labels(X, K, d)
     if name.startswith("vw"):
         return vowpal_wabbit(X, y, K)
     from gaptron import Learner  # noqa: PLC0415
 
-    given = {"observe": False, "norm": 1.01, "seed": 0, "horizon": T, "radius": 1.0, **ENTRANTS[name]}
-    Learner(n_classes=2, **given).play(X[:10, :10], np.zeros(10, dtype=int))  # compiles
+    arguments = {"observe": False, "norm": 1.01, "seed": 0, "horizon": T, "radius": 1.0, **ENTRANTS[name]}
+    Learner(n_classes=2, **arguments).play(X[:10, :10], np.zeros(10, dtype=int))  # compiles
     before, spent = resident(), 0.0
-    learner = Learner(n_classes=K, **given)
+    learner = Learner(n_classes=K, **arguments)
     rng = np.random.default_rng(3)
-    for _ in range(0, T, BLOCK):
-        told = np.where(rng.random(len(y)) < 0.2, rng.integers(K, size=len(y)), y)
+    for _ in range(0, T, CHUNK):
+        noisy = np.where(rng.random(len(y)) < 0.2, rng.integers(K, size=len(y)), y)
         start = time.process_time()
-        learner.play(X, told)
+        learner.play(X, noisy)
         spent += time.process_time() - start
     return {"seconds": spent / max(T, len(y)), "MB": resident() - before}
 
 
 def vowpal_wabbit(X: Any, y: np.ndarray, K: int) -> dict[str, float]:
-    """One pass over its cache."""
+    """Measure one pass over its cache."""
     from vowpalwabbit import pyvw  # noqa: PLC0415
 
     bits = max(18, math.ceil(math.log2(X.shape[1] * K)))
@@ -112,13 +112,13 @@ def vowpal_wabbit(X: Any, y: np.ndarray, K: int) -> dict[str, float]:
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> float:
-    """Of the power of the size that the time of a round grows like, over the upper half of the sizes."""
+    """Fit the exponent of the time per round as a power of the size, over the upper half of the sizes."""
     half = len(sizes) // 2
     return float(np.polyfit(np.log(sizes[half:]), np.log(seconds[half:]), 1)[0])
 
 
-def in_a_process(name: str, sizes: dict[str, int]) -> dict[str, float] | None:
-    """The measurement, in a process of its own; None if it failed."""
+def in_subprocess(name: str, sizes: dict[str, int]) -> dict[str, float] | None:
+    """Return the measurement made in a separate process; None if it failed."""
     command = [sys.executable, __file__, "--one", json.dumps([name, sizes])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -136,12 +136,12 @@ def table(axis: str, longest: int) -> None:
             continue
         found = []
         for size in sizes:
-            given = {**SIZES, axis: size}
-            if axis != "T":  # enough rounds to measure, and no more than take a while
-                given["T"] = int(min(SIZES["T"], max(1_000, 5e8 / (given["K"] * given["nnz"] * 10))))
+            used = {**SIZES, axis: size}
+            if axis != "T":  # enough rounds to measure, and not too many
+                used["T"] = int(min(SIZES["T"], max(1_000, 5e8 / (used["K"] * used["nnz"] * 10))))
             if axis == "nnz":
-                given["d"] = 10_000
-            found.append(in_a_process(name, given))
+                used["d"] = 10_000
+            found.append(in_subprocess(name, used))
         cells = ["—" if f is None else f"{1e-3 / f['seconds']:.3g} k/s, {f['MB']:.0f} MB" for f in found]
         known = [(size, f["seconds"]) for size, f in zip(sizes, found) if f is not None]
         power = f"{exponent(*map(list, zip(*known))):.2f}" if len(known) > 2 else "—"
@@ -153,13 +153,13 @@ def main() -> None:
     arguments.add_argument("--axis", choices=list(AXES), nargs="*", default=list(AXES))
     arguments.add_argument("--longest", type=int, default=10_000_000)
     arguments.add_argument("--one", help=argparse.SUPPRESS)
-    given = arguments.parse_args()
-    if given.one:
-        name, sizes = json.loads(given.one)
+    options = arguments.parse_args()
+    if options.one:
+        name, sizes = json.loads(options.one)
         print(json.dumps(measure(name, **sizes)))
         return
-    for axis in given.axis:
-        table(axis, given.longest)
+    for axis in options.axis:
+        table(axis, options.longest)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""The service under load: beside a bare echo of the same framework, held at a rate for minutes, and restarted.
+"""The service under load: compared with a bare echo of the same framework, at a constant rate, and after restarts.
 
     python benchmarks/serve.py [--seconds 10] [--connections 16 64] [--store postgresql://...]
     python benchmarks/serve.py --hold 600 --rate 1000 [--store postgresql://...]
     python benchmarks/serve.py --vw [--seconds 10]
 
-The callers run in this process with asyncio, the service is a process of its own, and both want the same processors.
-Half of the requests are decisions, half are their answers. Ratios of one run count, not its absolute numbers. With
---hold requests are sent at their times, whether or not those before were answered, and a latency counts from the time
-a request was due. In PostgreSQL a schema of its own is made and dropped.
+The callers run in this process with asyncio and compete with the process of the service for the processors. Half of the
+requests are decisions, half are their outcomes. Compare ratios within one run, not absolute numbers of different runs.
+With --hold, requests are sent at fixed times, whether or not earlier ones were answered, and a latency counts from the
+time a request was due. In PostgreSQL, a new schema is created and dropped.
 """
 
 import argparse
@@ -25,7 +25,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -44,13 +43,13 @@ paths = ["/v1/models/m/decisions", "/v1/models/m/decisions/{{event}}/outcome", "
 app = Starlette(routes=[Route(path, echo, methods=["POST", "PUT"]) for path in paths])
 uvicorn.run(app, port={PORT}, log_level="error")
 """
-FORGETFUL = f"""
+NO_LOG = f"""
 import sys
 from gaptron.serve.run import run
 from gaptron.serve.service import Options
 from gaptron.serve.store.sqlite import SqliteStore
 
-SqliteStore.append = lambda *given: None
+SqliteStore.append = lambda *args: None
 run(SqliteStore(sys.argv[1]), "127.0.0.1", {PORT}, Options())
 """
 VW = f"""
@@ -66,7 +65,7 @@ DECISIONS = "/v1/models/m/decisions"
 
 
 class Connection:
-    """One connection that sends a request and waits for its answer; httpx alone would cost more than the service."""
+    """A connection that sends one request at a time; httpx would need more time than the service."""
 
     async def open(self) -> "Connection":
         """Connect."""
@@ -74,26 +73,26 @@ class Connection:
         return self
 
     async def call(self, method: str, path: str, text: str) -> bytes:
-        """The body of the answer."""
+        """Send a request and return the body of the response."""
         data = text.encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        self._write.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
-        answer = await self._read.readuntil(b"\r\n\r\n")
-        length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        self._write.write(f"{request}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        head = await self._read.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
         body = await self._read.readexactly(length)
-        assert answer[9:10] == b"2", body
+        assert head[9:10] == b"2", body
         return body
 
     async def decide(self, event: str, row: int) -> bytes:
-        """One decision."""
+        """Make a decision."""
         return await self.call("POST", DECISIONS, f'{{"event_id":"{event}","x":{ROWS[row % 1000]}}}')
 
-    async def answer(self, event: str, right: bool) -> bytes:
-        """Its answer."""
-        return await self.call("PUT", f"{DECISIONS}/{event}/outcome", f'{{"correct":{str(right).lower()}}}')
+    async def send_outcome(self, event: str, correct: bool) -> bytes:
+        """Send its outcome."""
+        return await self.call("PUT", f"{DECISIONS}/{event}/outcome", f'{{"correct":{str(correct).lower()}}}')
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._write.close()
 
 
@@ -102,7 +101,7 @@ async def opened(count: int) -> list[Connection]:
 
 
 async def as_fast_as_it_goes(connections: int, seconds: float, run: str) -> np.ndarray:
-    """Decide and answer; the latency of each request in ms."""
+    """Decide and send outcomes; return the latency of each request in ms."""
     took: list[float] = []
     end = time.perf_counter() + seconds
     callers = await opened(connections)
@@ -114,7 +113,7 @@ async def as_fast_as_it_goes(connections: int, seconds: float, run: str) -> np.n
             start = time.perf_counter()
             await connection.decide(event, count + number)
             middle = time.perf_counter()
-            await connection.answer(event, count % 3 == 0)
+            await connection.send_outcome(event, count % 3 == 0)
             took.extend((1000.0 * (middle - start), 1000.0 * (time.perf_counter() - middle)))
 
     await asyncio.gather(*(one(number, connection) for number, connection in enumerate(callers)))
@@ -124,33 +123,33 @@ async def as_fast_as_it_goes(connections: int, seconds: float, run: str) -> np.n
 
 
 async def at_a_rate(rate: float, seconds: float, connections: int) -> tuple[np.ndarray, float]:
-    """`rate` decisions a second, each answered a second later; latencies in ms, and the seconds it took."""
+    """Make `rate` decisions per second, with outcomes a second later; return latencies in ms, and the total seconds."""
     took: list[float] = []
     callers = await opened(connections)
-    begun = time.perf_counter()
-    todo = deque((begun + number / rate, number) for number in range(int(rate * seconds)))
-    answers: deque[tuple[float, int]] = deque()
+    started = time.perf_counter()
+    todo = deque((started + number / rate, number) for number in range(int(rate * seconds)))
+    outcomes: deque[tuple[float, int]] = deque()
 
     async def one(connection: Connection) -> None:
-        while todo or answers:
-            which = answers if answers and (not todo or answers[0][0] <= todo[0][0]) else todo
-            due, number = which.popleft()
+        while todo or outcomes:
+            queue = outcomes if outcomes and (not todo or outcomes[0][0] <= todo[0][0]) else todo
+            due, number = queue.popleft()
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            if which is todo:
+            if queue is todo:
                 await connection.decide(f"held-{number}", number)
-                answers.append((due + 1.0, number))
+                outcomes.append((due + 1.0, number))
             else:
-                await connection.answer(f"held-{number}", number % 3 == 0)
+                await connection.send_outcome(f"held-{number}", number % 3 == 0)
             took.append(1000.0 * (time.perf_counter() - due))
 
     await asyncio.gather(*map(one, callers))
     for connection in callers:
         connection.close()
-    return np.array(took), time.perf_counter() - begun
+    return np.array(took), time.perf_counter() - started
 
 
 async def batches(seconds: float, run: str) -> float:
-    """Decisions a second in batches of 100."""
+    """Return the decisions per second in batches of 100."""
     connection, done, start = await Connection().open(), 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         rows = ",".join(f'{{"event_id":"{run}-{done + i}","x":{ROWS[i]}}}' for i in range(100))
@@ -164,7 +163,7 @@ async def batches(seconds: float, run: str) -> float:
 
 
 def wait(process: subprocess.Popen) -> float:
-    """Seconds until it is ready."""
+    """Wait until the server is ready; return the seconds."""
     start = time.perf_counter()
     while True:
         assert process.poll() is None
@@ -178,7 +177,7 @@ def wait(process: subprocess.Popen) -> float:
 
 @contextmanager
 def server(*command: str, model: bool = True) -> Iterator[subprocess.Popen]:
-    """A server with a model that has been warmed up."""
+    """Run a server with a model that is compiled."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
     try:
         wait(process)
@@ -198,7 +197,7 @@ def serve(store: str) -> list[str]:
 
 @contextmanager
 def fresh_store(url: str) -> Iterator[str]:
-    """A place for a store: a folder, or a schema of its own in this database."""
+    """The location of a new store: a folder, or a new schema in this database."""
     if not url:
         folder = tempfile.mkdtemp(prefix="gaptron-bench-", dir=os.environ.get("GAPTRON_BENCH_FOLDER"))
         yield f"{folder}/store"
@@ -214,7 +213,7 @@ def fresh_store(url: str) -> Iterator[str]:
 
 
 def processor(process: subprocess.Popen) -> float:
-    """Seconds of processor time it has used: what does not depend on who else is at work."""
+    """Seconds of processor time, which depend little on other load."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -222,13 +221,13 @@ def processor(process: subprocess.Popen) -> float:
 # --- what is measured -----------------------------------------------------------------------------------------------
 
 
-def measured(name: str, process: subprocess.Popen, connections: int, seconds: float, beside: float = 0.0) -> float:
-    """Requests a second."""
+def measured(name: str, process: subprocess.Popen, connections: int, seconds: float, echo: float = 0.0) -> float:
+    """Print the results; return the requests per second."""
     before = processor(process)
     took = asyncio.run(as_fast_as_it_goes(connections, seconds, name.replace(" ", "-")))
     rate, cost = len(took) / seconds, 1e6 * (processor(process) - before) / len(took)
     p50, p99 = np.percentile(took, [50, 99])
-    share = f"  {rate / beside:.2f} of the echo" if beside else ""
+    share = f"  {rate / echo:.2f} of the echo" if echo else ""
     print(
         f"{name:20} {connections:3} connections {rate:7.0f} requests/s  p50 {p50:6.1f} ms  p99 {p99:6.1f} ms"
         f"  {cost:5.0f} µs of processor{share}",
@@ -237,45 +236,45 @@ def measured(name: str, process: subprocess.Popen, connections: int, seconds: fl
     return rate
 
 
-def beside_an_echo(given: Any) -> None:
+def compared_with_echo(options: argparse.Namespace) -> None:
     echoed: dict[int, float] = {}
     with server("-c", ECHO, model=False) as process:
-        for connections in given.connections:
-            echoed[connections] = measured("echo", process, connections, given.seconds)
-    with fresh_store("") as store, server("-c", FORGETFUL, store) as process:
-        for connections in given.connections:
-            measured("without the log", process, connections, given.seconds, echoed[connections])
-    with fresh_store(given.store) as store:
+        for connections in options.connections:
+            echoed[connections] = measured("echo", process, connections, options.seconds)
+    with fresh_store("") as store, server("-c", NO_LOG, store) as process:
+        for connections in options.connections:
+            measured("without the log", process, connections, options.seconds, echoed[connections])
+    with fresh_store(options.store) as store:
         with server(*serve(store)) as process:
-            for connections in given.connections:
-                measured("with the log", process, connections, given.seconds, echoed[connections])
+            for connections in options.connections:
+                measured("with the log", process, connections, options.seconds, echoed[connections])
             before = processor(process)
-            rate = asyncio.run(batches(given.seconds, "batch"))
-            cost = 1e6 * (processor(process) - before) / (rate * given.seconds)
+            rate = asyncio.run(batches(options.seconds, "batch"))
+            cost = 1e6 * (processor(process) - before) / (rate * options.seconds)
             print(f"batches of 100: {rate:.0f} decisions/s, {cost:.0f} µs of processor each")
-            entries = httpx.get(f"http://127.0.0.1:{PORT}/v1/models/m/report").json()["seq"]
-        restarts(store, entries)
+            events = httpx.get(f"http://127.0.0.1:{PORT}/v1/models/m/report").json()["seq"]
+        restarts(store, events)
 
 
-def restarts(store: str, entries: int) -> None:
-    """Behind a kill -9, and behind a proper end."""
-    for after in ("kill -9", "an end that left a snapshot"):
+def restarts(store: str, events: int) -> None:
+    """Measure a start after kill -9, and after a regular end."""
+    for after in ("kill -9", "a regular end with a snapshot"):
         process = subprocess.Popen([sys.executable, *serve(store)], stdout=subprocess.DEVNULL)
         took = wait(process)
-        print(f"restart after {after}: {took:.1f} s, {processor(process):.1f} s of processor; {entries} entries")
+        print(f"restart after {after}: {took:.1f} s, {processor(process):.1f} s of processor; {events} events")
         process.terminate()
         process.wait()
 
 
-def held(given: Any) -> None:
-    with fresh_store(given.store) as store:
+def held(options: argparse.Namespace) -> None:
+    with fresh_store(options.store) as store:
         with server(*serve(store)) as process:
             before = processor(process)
-            took, seconds = asyncio.run(at_a_rate(given.rate, given.hold, given.connections[-1]))
+            took, seconds = asyncio.run(at_a_rate(options.rate, options.hold, options.connections[-1]))
             cost = 1e6 * (processor(process) - before) / len(took)
         p50, p99, most = np.percentile(took, [50, 99, 100])
         print(
-            f"{given.rate:.0f} decisions/s and as many answers for {given.hold:.0f} s: it took {seconds:.1f} s; "
+            f"{options.rate:.0f} decisions/s and as many outcomes for {options.hold:.0f} s: it took {seconds:.1f} s; "
             f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {most:.0f} ms; {cost:.0f} µs of processor a request"
         )
         for start in range(0, len(took), max(1, len(took) // 10)):
@@ -286,11 +285,11 @@ def held(given: Any) -> None:
 
 
 def vw_daemon(seconds: float) -> None:
-    """Vowpal Wabbit's daemon on the same rows: a line is a row with its label, and the label it would have said.
+    """Vowpal Wabbit's daemon on the same examples: each line is an example and its label, the response a prediction.
 
-    One connection at a time is all that it serves. It has no ids, no log and no probabilities, so this is for scale.
+    It serves one connection at a time and has no ids, no log and no probabilities, so this only shows the scale.
     """
-    process = subprocess.Popen([sys.executable, "-c", VW], start_new_session=True)  # it has children of its own
+    process = subprocess.Popen([sys.executable, "-c", VW], start_new_session=True)  # it has child processes
     try:
         lines = [
             f"{at % 10 + 1} | " + " ".join(f"f{i}:{value:.6g}" for i, value in enumerate(json.loads(row))) + "\n"
@@ -299,7 +298,7 @@ def vw_daemon(seconds: float) -> None:
         took = asyncio.run(line_by_line([line.encode() for line in lines], seconds))
         p50, p99 = np.percentile(took, [50, 99])
         print(
-            f"Vowpal Wabbit's daemon, one connection: {len(took) / seconds:.0f} lines/s, each decided and answered; "
+            f"Vowpal Wabbit's daemon, one connection: {len(took) / seconds:.0f} lines/s, each predicted and learned; "
             f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
         )
     finally:
@@ -324,31 +323,33 @@ async def line_by_line(lines: list[bytes], seconds: float) -> np.ndarray:
 
 
 def lost(store: str, pairs: int) -> int:
-    """How many of the decisions and answers that were acknowledged are not in the log."""
+    """The number of acknowledged decisions and outcomes that are not in the log."""
     from gaptron.serve.store import open_store  # noqa: PLC0415
 
     opened_store = open_store(store)
-    there = {(row.kind, row.event) for row, _ in opened_store.read()}
+    logged = {(row.kind, row.event_id) for row, _ in opened_store.read()}
     opened_store.close()
-    wanted = [(kind, f"held-{number}") for number in range(pairs) for kind in ("decision", "outcome")]
-    return sum(one not in there for one in wanted)
+    wanted = [(kind, f"held-{number}") for number in range(pairs) for kind in ("decided", "outcome")]
+    return sum(one not in logged for one in wanted)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seconds", type=float, default=10.0)
-    options.add_argument("--connections", type=int, nargs="+", default=[16, 64])
-    options.add_argument("--store", default="", help="postgresql://...; by default a folder (SQLite)")
-    options.add_argument("--hold", type=float, default=0.0, help="hold a rate for so many seconds instead")
-    options.add_argument("--rate", type=float, default=1000.0, help="--hold: decisions a second, and as many answers")
-    options.add_argument("--vw", action="store_true", help="Vowpal Wabbit's daemon instead: pip install vowpalwabbit")
-    given = options.parse_args()
-    if given.vw:
-        vw_daemon(given.seconds)
-    elif given.hold:
-        held(given)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
+    parser.add_argument("--store", default="", help="postgresql://...; by default a folder (SQLite)")
+    parser.add_argument("--hold", type=float, default=0.0, help="hold a rate for this many seconds instead")
+    parser.add_argument("--rate", type=float, default=1000.0, help="--hold: decisions per second, and as many outcomes")
+    parser.add_argument(
+        "--vw", action="store_true", help="measure Vowpal Wabbit's daemon instead: pip install vowpalwabbit"
+    )
+    options = parser.parse_args()
+    if options.vw:
+        vw_daemon(options.seconds)
+    elif options.hold:
+        held(options)
     else:
-        beside_an_echo(given)
+        compared_with_echo(options)
 
 
 if __name__ == "__main__":

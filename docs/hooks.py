@@ -1,18 +1,28 @@
-"""Pages made from the sources at build time: one per algorithm, their table, the gallery, the reference, the changelog.
+"""Generate pages from the package at build time: algorithms, gallery, reference, changelog.
 
-The sources are parsed, never run, so that building the pages needs no compiler. A new file in `algorithms/` or
-`gallery/` has its page without a change here.
+The algorithms are imported with the compiler off, so that a build compiles nothing. A new algorithm or gallery example
+gets its page without a change here.
 """
 
 import ast
 import html
+import importlib
 import inspect
+import os
 import re
+import sys
+import typing
 from pathlib import Path
+from types import ModuleType, UnionType
 from typing import Any, NamedTuple
 
+if "numba" not in sys.modules:  # a process that builds the pages, not one that runs the tests
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+from gaptron.algorithms import NAMES, load
+from gaptron.types import Card
+
 ROOT = Path(__file__).parents[1]
-ALGORITHMS = ROOT / "src" / "gaptron" / "algorithms"
 GALLERY = ROOT / "docs" / "gallery"
 PUBLIC = (
     "gaptron",
@@ -20,10 +30,10 @@ PUBLIC = (
     "gaptron.abstention",
     "gaptron.river",
     "gaptron.streams",
-    "gaptron.logged",
+    "gaptron.offpolicy",
     "gaptron.client",
 )
-CARD_WORDS = {
+CARD_TITLES = {
     "paper": "Paper",
     "feedback": "Feedback",
     "losses": "Losses",
@@ -33,64 +43,35 @@ CARD_WORDS = {
     "regret_bandit": "Regret, bandit",
     "takes": "Also takes",
 }
-TAKES = {"advice": "advice", "among": "available labels", "rewards": "rewards in [0, 1]"}  # flags of a card
-
-
-class Field(NamedTuple):
-    """One field of a tuple or dataclass."""
-
-    name: str
-    kind: str
-    meaning: str
-
-
-class Setting(NamedTuple):
-    """One parameter of an algorithm's `recommend`."""
-
-    name: str
-    kind: str
-    default: str
-    meaning: str
-
-
-class Algorithm(NamedTuple):
-    """What its file says of an algorithm."""
-
-    name: str
-    docstring: str
-    card: dict[str, str]
-    settings: list[Setting]
-    fixed: list[Field]  # settings the learner fills in from the problem
-    notes: list[Field]
-    theory: dict[str, str]  # docstrings of recommend, theorem, bound, excused
+TAKES = {"advice": "advice", "available": "available labels", "rewards": "rewards in [0, 1]"}  # flags of a card
 
 
 # --- markdown ---------------------------------------------------------------------------------------------
 
 
 def prose(text: str) -> str:
-    """Words as markdown: formulas keep their stars and underscores, code its backticks."""
+    """Escape text for Markdown: formulas keep their stars and underscores, code its backticks."""
     parts = text.split("`")
     parts[::2] = [re.sub(r"([*_\[\]<>\\])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts)
 
 
 def cell(text: str) -> str:
-    """Words for a table's cell."""
+    """Escape text for a cell of a table."""
     return prose(text).replace("|", r"\|").replace("\n", " ") or "–"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A markdown table of cells that are markdown already."""
+    """Build a Markdown table from cells that are Markdown already."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-BLOCKS = {"    >>> ": "pycon", "    @": "bibtex"}  # how an indented block begins, and what it is written in
+BLOCKS = {"    >>> ": "pycon", "    @": "bibtex"}  # start of an indented block → its language
 
 
 def body(docstring: str) -> str:
-    """A docstring as markdown: its indented parts are blocks of text, `Args:` is a table."""
+    """Convert a docstring to Markdown: indented parts become code blocks, `Args:` becomes a table."""
     out: list[str] = []
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
         if paragraph.startswith("Args:"):
@@ -123,115 +104,26 @@ def _dedent(block: str) -> str:
 # --- algorithms -------------------------------------------------------------------------------------------
 
 
-def names() -> dict[str, str]:
-    """The names users type, and the files behind them."""
-    tree = ast.parse((ALGORITHMS / "__init__.py").read_text(encoding="utf-8"))
-    known: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "NAMES":
-            known = ast.literal_eval(node.value)
-    files = {path.stem for path in [*ALGORITHMS.glob("*.py"), *ALGORITHMS.glob("[a-z]*/")]} - {"__init__"}
-    return known | {file.replace("_", "-"): file for file in sorted(files - set(known.values()))}
-
-
-def algorithms() -> list[Algorithm]:
-    """All of them, by name."""
-    return [_algorithm(name, _files(file)) for name, file in sorted(names().items())]
-
-
-def _files(file: str) -> list[Path]:
-    """The file of an algorithm, or those of its folder, the one that declares it first."""
-    if (ALGORITHMS / f"{file}.py").exists():
-        return [ALGORITHMS / f"{file}.py"]
-    return sorted((ALGORITHMS / file).glob("*.py"))
-
-
-def _algorithm(name: str, paths: list[Path]) -> Algorithm:
-    texts = [path.read_text(encoding="utf-8") for path in paths]
-    trees = [ast.parse(text) for text in texts]
-    tree = trees[0]
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    assigned = {  # those of the first file win
-        getattr(node.targets[0], "id", ""): (node, text.splitlines()[node.lineno - 1])
-        for text, part in zip(reversed(texts), reversed(trees))
-        for node in part.body
-        if isinstance(node, ast.Assign)
+def card_facts(card: Card) -> dict[str, str]:
+    """The fields of a card as users write them: Loss.SMOOTH_HINGE is smooth-hinge."""
+    facts = {
+        name: ", ".join(item.word for item in value) if isinstance(value, tuple) else str(value)
+        for name, value in card._asdict().items()
+        if name in CARD_TITLES
     }
-    fields = _fields_of_settings(_settings_classes(tree), paths)
-    settings = _settings(functions["recommend"], {field.name: field for field in fields})
-    chosen = {setting.name for setting in settings}
-    card: dict[str, str] = {}
-    call = assigned["CARD"][0].value
-    assert isinstance(call, ast.Call)
-    for keyword in call.keywords:
-        card[str(keyword.arg)] = _words(keyword.value)
-    card["takes"] = ", ".join(word for flag, word in TAKES.items() if card.get(flag) == "True")
-    note_node, line = assigned["NOTES"]
-    noted, comment = ast.literal_eval(note_node.value), _comment(line)
-    return Algorithm(
-        name,
-        ast.get_docstring(tree) or "",
-        card,
-        settings,
-        [field for field in fields if field.name not in chosen],
-        [Field(note, "float", comment if len(noted) == 1 else "") for note in noted],
-        {
-            part: ast.get_docstring(functions[part]) or ""
-            for part in ("recommend", "theorem", "bound", "excused")
-            if part in functions
-        },
-    )
+    return facts | {"takes": ", ".join(title for flag, title in TAKES.items() if getattr(card, flag))}
 
 
-def _settings_classes(tree: ast.Module) -> set[str]:
-    found = {
-        str(getattr(node.value.args[0], "id", ""))
-        for node in tree.body
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Call)
-        and getattr(node.value.func, "id", "") == "algorithm"
-    }
-    if not found:
-        raise ValueError("an algorithm's file ends with algorithm(Settings, decide, learn)")
-    return found
-
-
-def _fields_of_settings(classes: set[str], paths: list[Path]) -> list[Field]:
-    """The fields of the settings tuples, each once."""
-    found: dict[str, Field] = {}
-    for path in paths:
-        source = path.read_text(encoding="utf-8")
-        for node in ast.parse(source).body:
-            if isinstance(node, ast.ClassDef) and node.name in classes:
-                found |= {field.name: field for field in fields_of(node, source.splitlines())}
-    return list(found.values())
-
-
-def fields_of(node: ast.ClassDef, lines: list[str]) -> list[Field]:
-    """The annotated fields of a class, with the comments beside them."""
-    return [
-        Field(item.target.id, ast.unparse(item.annotation).strip('"'), _comment(lines[item.lineno - 1]))
-        for item in node.body
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and not item.target.id.startswith("_")
-    ]
-
-
-def _settings(recommend: ast.FunctionDef, fields: dict[str, Field]) -> list[Setting]:
-    parameters = recommend.args.args[1:] + recommend.args.kwonlyargs
-    defaults = [*recommend.args.defaults, *recommend.args.kw_defaults]
-    found = []
-    for parameter, default in zip(parameters, defaults, strict=True):
-        value = "None" if default is None else ast.unparse(default)
-        kind = ast.unparse(parameter.annotation).removesuffix(" | None") if parameter.annotation else ""
-        field = fields.get(parameter.arg)
-        found.append(
-            Setting(
-                parameter.arg,
-                kind,
-                "the theorem's" if value == "None" else value.replace("'", '"'),
-                field.meaning if field else "",
-            )
-        )
+def comments(algorithm: ModuleType) -> dict[str, str]:
+    """The comment beside each field of the settings that `recommend` returns."""
+    returned = typing.get_type_hints(algorithm.recommend)["return"]
+    classes = typing.get_args(returned) if isinstance(returned, UnionType) else (returned,)
+    found: dict[str, str] = {}
+    for settings in classes:
+        lines = inspect.getsource(settings).splitlines()
+        for field in settings._fields:
+            line = next(line for line in lines if re.match(rf"\s+{field}:", line))
+            found[field] = _comment(line)
     return found
 
 
@@ -239,57 +131,70 @@ def _comment(line: str) -> str:
     return re.sub(r"\s+", " ", line.partition("#")[2]).strip()
 
 
-def _words(node: ast.expr) -> str:
-    """A card's entry in the words users type: Loss.SMOOTH_HINGE is smooth-hinge."""
-    if isinstance(node, ast.Tuple):
-        return ", ".join(_words(item) for item in node.elts)
-    if isinstance(node, ast.Attribute):
-        return node.attr.lower().replace("_", "-")
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    return ast.unparse(node)
+def settings_rows(algorithm: ModuleType) -> list[list[str]]:
+    """One row of a table for each setting a user may give."""
+    meanings, rows = comments(algorithm), []
+    for parameter in list(inspect.signature(algorithm.recommend).parameters.values())[1:]:
+        kind = inspect.formatannotation(parameter.annotation).removesuffix(" | None")
+        default = "the theorem's" if parameter.default is None else repr(parameter.default).replace("'", '"')
+        rows.append([f"`{parameter.name}`", cell(kind), cell(default), cell(meanings.get(parameter.name, ""))])
+    return rows
 
 
-def algorithm_page(algorithm: Algorithm) -> str:
+def note_rows(algorithm: ModuleType) -> list[list[str]]:
+    """One row of a table for each number that a trace keeps of a round."""
+    line = next((line for line in inspect.getsource(algorithm).splitlines() if line.startswith("NOTES =")), "")
+    meaning = _comment(line) if len(algorithm.NOTES) == 1 else ""
+    return [[f"`{note}`", cell(meaning)] for note in algorithm.NOTES]
+
+
+def algorithm_page(name: str) -> str:
     """One algorithm's page."""
-    title, _, rest = algorithm.docstring.partition("\n")
-    parts = [f"# {algorithm.name}\n", f"**{prose(title)}**\n", body(rest)]
-    facts = [[word, cell(algorithm.card[key])] for key, word in CARD_WORDS.items() if algorithm.card.get(key)]
-    parts += ["## At a glance\n", table(["Name", f"`{algorithm.name}`"], facts)]
+    algorithm = load(name)
+    title, _, rest = inspect.cleandoc(algorithm.__doc__ or "").partition("\n")
+    parts = [f"# {name}\n", f"**{prose(title)}**\n", body(rest)]
+    facts = card_facts(algorithm.CARD)
+    listed = [[title, cell(facts[key])] for key, title in CARD_TITLES.items() if facts.get(key)]
+    parts += ["## At a glance\n", table(["Name", f"`{name}`"], listed)]
     parts.append("## Settings\n")
-    if algorithm.settings:
-        parts.append(f'Pass them by name: `Learner("{algorithm.name}", ..., {algorithm.settings[0].name}=...)`.\n')
-        rows = [[f"`{s.name}`", cell(s.kind), cell(s.default), cell(s.meaning)] for s in algorithm.settings]
-        parts.append(table(["setting", "type", "default", "meaning"], rows))
+    settings = settings_rows(algorithm)
+    if settings:
+        first = settings[0][0].strip("`")
+        parts.append(f'Pass them by name: `Learner("{name}", ..., {first}=...)`.\n')
+        parts.append(table(["setting", "type", "default", "meaning"], settings))
     else:
         parts.append("None.\n")
-    if algorithm.theory.get("recommend"):
-        parts.append("Defaults: " + body(algorithm.theory["recommend"]))
-    if algorithm.fixed:
-        named = "; ".join(
-            f"`{field.name}`" + (f" ({prose(field.meaning)})" if field.meaning else "") for field in algorithm.fixed
-        )
-        parts.append(f"Filled in by the learner, from the problem: {named}.\n")
-    if algorithm.theory.get("bound"):
-        parts += ["## Bound\n", body(algorithm.theory["bound"])]
-    if "excused" in algorithm.theory:
-        parts.append("Rounds left out of the comparator's loss: " + body(algorithm.theory["excused"]))
-    if algorithm.notes:
-        parts.append("## Notes in a trace\n")
-        parts.append(table(["note", "meaning"], [[f"`{note.name}`", cell(note.meaning)] for note in algorithm.notes]))
+    parts.append("Defaults: " + body(algorithm.recommend.__doc__ or ""))
+    given = {row[0].strip("`") for row in settings}
+    fixed = [
+        f"`{field}`" + (f" ({prose(meaning)})" if meaning else "")
+        for field, meaning in comments(algorithm).items()
+        if field not in given
+    ]
+    if fixed:
+        parts.append(f"Set by the learner from the problem: {'; '.join(fixed)}.\n")
+    parts += ["## Bound\n", body(algorithm.bound.__doc__ or "")]
+    if hasattr(algorithm, "excused"):
+        parts.append("Rounds left out of the comparator's loss: " + body(algorithm.excused.__doc__ or ""))
+    notes = note_rows(algorithm)
+    if notes:
+        parts += ["## Notes in a trace\n", table(["note", "meaning"], notes)]
     return "\n".join(parts)
 
 
-def algorithm_index(found: list[Algorithm]) -> str:
+def algorithm_index() -> str:
     """The table of all algorithms."""
     head = ["algorithm", "paper", "feedback", "losses", "time", "regret, full", "regret, bandit", "also takes"]
     keys = ["paper", "feedback", "losses", "time", "regret_full", "regret_bandit", "takes"]
-    rows = [[f"[{a.name}]({a.name}.md)", *(cell(a.card.get(key, "")) for key in keys)] for a in found]
+    rows = []
+    for name in NAMES:
+        facts = card_facts(load(name).CARD)
+        rows.append([f"[{name}]({name}.md)", *(cell(facts.get(key, "")) for key in keys)])
     return (
         "# Algorithms\n\n"
         "One paper, one file, one page. *Regret* is what the proved bound on the expected mistakes adds to the loss "
         "L_T(U) of the best linear rule U; D bounds ‖U‖. Letters: [notation](../notation.md). "
-        "Which to take: [how to choose](../choose.md).\n\n" + table(head, rows)
+        "Which one to use: [how to choose](../choose.md).\n\n" + table(head, rows)
     )
 
 
@@ -297,7 +202,7 @@ def algorithm_index(found: list[Algorithm]) -> str:
 
 
 class Example(NamedTuple):
-    """One file of the gallery, and what it printed when the pictures were last drawn."""
+    """One gallery example, with the output of its last run by `scripts/figures`."""
 
     name: str
     title: str
@@ -307,7 +212,7 @@ class Example(NamedTuple):
 
 
 def gallery() -> list[Example]:
-    """All of them, by name."""
+    """All examples, by name."""
     return [_example(path) for path in sorted(GALLERY.glob("*.py"))]
 
 
@@ -320,7 +225,7 @@ def _example(path: Path) -> Example:
 
 
 def example_page(example: Example) -> str:
-    """One example's page: words, picture, output, code."""
+    """One example's page: text, picture, output, code."""
     return (
         f"# {example.title}\n\n{example.words}\n\n![{example.title}](../img/gallery/{example.name}.png)\n\n"
         f"It prints\n\n```text\n{example.output}```\n\n## The code\n\n"
@@ -329,12 +234,11 @@ def example_page(example: Example) -> str:
 
 
 def gallery_index(found: list[Example]) -> str:
-    """The examples' pictures and first words."""
+    """The examples' pictures and introductions."""
     parts = [
         "# Gallery\n",
-        "Short programs that run as they stand, each with the picture it draws and the numbers it prints. Their data "
-        "are made on the spot, with another seed than the learner's: if both drew the same numbers, the learner could "
-        "look lucky, or cursed, beyond reason.\n",
+        "Short programs that run as they are, each with the picture it draws and the numbers it prints. The data are "
+        "generated with a seed that differs from the learner's, so that the two draw independent numbers.\n",
     ]
     for example in found:
         head = example.words.split("\n\n")[0]
@@ -348,28 +252,26 @@ def gallery_index(found: list[Example]) -> str:
 
 def public(module: str) -> list[str]:
     """The names in a module's `__all__`."""
-    path = ROOT / "src" / module.replace(".", "/")
-    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            return sorted(ast.literal_eval(node.value))
-    raise ValueError(f"{source} has no __all__")
+    return sorted(importlib.import_module(module).__all__)
 
 
 def api_page() -> str:
-    """Every public name; mkdocstrings puts its signature and docstring there."""
-    parts = ["# Reference\n", "Made from the docstrings. Whatever is not on this page may change at any time.\n"]
+    """A directive for every public name, which mkdocstrings replaces by its signature and docstring."""
+    parts = [
+        "# Reference\n",
+        "Generated from the docstrings. Names that are not on this page may change at any time.\n",
+    ]
     for module in PUBLIC:
         parts += [f"## {module}\n", *(f"::: {module}.{name}\n" for name in public(module))]
     errors = "::: gaptron.errors\n    options:\n      members: false\n      show_root_heading: false\n"
-    return "\n".join([*parts, "## The tree of errors\n", errors])
+    return "\n".join([*parts, "## Errors\n", errors])
 
 
 # --- errata -----------------------------------------------------------------------------------------------
 
 
 def errata_tests() -> list[str]:
-    """The tests that show the errata; none while there is no such file."""
+    """The names of the tests that demonstrate the errata; empty if the file is missing."""
     path = ROOT / "tests" / "theory" / "test_errata.py"
     if not path.exists():
         return []
@@ -378,7 +280,7 @@ def errata_tests() -> list[str]:
 
 
 def with_test_names(markdown: str) -> str:
-    """`test_e01_*` becomes the names of the tests that begin so."""
+    """Replace `test_e01_*` by the names of the tests with that prefix."""
     found = errata_tests()
 
     def named(match: re.Match[str]) -> str:
@@ -392,8 +294,8 @@ def with_test_names(markdown: str) -> str:
 
 
 def with_formulas(markdown: str) -> str:
-    """Blocks of TeX become MathML, which browsers draw by themselves: no script, no font, no network."""
-    from latex2mathml.converter import convert  # noqa: PLC0415  (the tests read this file without it)
+    """Convert blocks of TeX to MathML, which browsers display without scripts, fonts or network."""
+    from latex2mathml.converter import convert  # noqa: PLC0415  (tests import this file without it)
 
     def drawn(match: re.Match[str]) -> str:
         words = html.escape(" ".join(match[1].split()), quote=True)
@@ -412,7 +314,7 @@ _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`|<div class=\"formula\".*?</div>|\]\
 
 
 def with_indices(markdown: str) -> str:
-    """Indices in the words of a page that speaks of theory are set lower or higher: x_t, ℓ^y. Code stays as it is."""
+    """Typeset indices in the text of a theory page as sub- and superscripts: x_t, ℓ^y. Code is left alone."""
     parts = _CODE.split(markdown)
     for at in range(0, len(parts), 2):
         parts[at] = _INDEX.sub(_moved, parts[at])
@@ -429,10 +331,9 @@ def _moved(found: re.Match[str]) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Every made page, by its path."""
-    found = algorithms()
-    made = {"algorithms/index.md": algorithm_index(found)}
-    made |= {f"algorithms/{algorithm.name}.md": algorithm_page(algorithm) for algorithm in found}
+    """Every generated page, by its path."""
+    made = {"algorithms/index.md": algorithm_index()}
+    made |= {f"algorithms/{name}.md": algorithm_page(name) for name in NAMES}
     examples = gallery()
     made["gallery/index.md"] = gallery_index(examples)
     made |= {f"gallery/{example.name}.md": example_page(example) for example in examples}
@@ -444,12 +345,12 @@ def pages() -> dict[str, str]:
 
 
 def on_config(config: Any) -> Any:
-    """Put the made pages into the navigation."""
+    """Add the generated pages to the navigation."""
     made = pages()
-    shelf = [path for path in made if path.startswith("algorithms/")]
-    wall = [path for path in made if path.startswith("gallery/")]
+    algorithm_pages = [path for path in made if path.startswith("algorithms/")]
+    gallery_pages = [path for path in made if path.startswith("gallery/")]
     start, *rest = config.nav
-    config.nav = [start, {"Gallery": wall}, *rest, {"Algorithms": shelf}, {"Reference": "api.md"}]
+    config.nav = [start, {"Gallery": gallery_pages}, *rest, {"Algorithms": algorithm_pages}, {"Reference": "api.md"}]
     if "changelog.md" in made:
         config.nav.append({"Changelog": "changelog.md"})
     config.watch = [*config.watch, str(ROOT / "src" / "gaptron"), str(GALLERY)]
@@ -457,8 +358,8 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the made pages."""
-    from mkdocs.structure.files import File  # noqa: PLC0415  (the tests read this file without mkdocs)
+    """Add the generated pages to the site."""
+    from mkdocs.structure.files import File  # noqa: PLC0415  (tests import this file without mkdocs)
 
     for path, content in pages().items():
         files.append(File.generated(config, path, content=content))
@@ -466,6 +367,6 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Write out the names of the errata's tests, and draw the formulas."""
+    """Insert the names of the errata's tests and typeset the formulas."""
     markdown = with_formulas(with_test_names(markdown) if page.file.src_uri == "errata.md" else markdown)
     return with_indices(markdown) if page.file.src_uri.removesuffix(".md") in FORMULAS else markdown

@@ -1,6 +1,8 @@
-"""Tiny streams, the kinds of rows, and small helpers every test room may import."""
+"""Small streams, the kinds of rows, and helpers for all tests."""
 
+import itertools
 import os
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,6 +89,13 @@ ON_SPARSE = {"advised-gaptron", "arow", "banditron", "gaptron", "perceptron"}
 EVERY_KIND = [pytest.param(name, marks=[pytest.mark.slow] if name.endswith("32") else []) for name in KINDS]
 
 
+@pytest.fixture(autouse=True)
+def seeded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derive every seed that a test leaves out from its name, so that each run of the suite draws the same numbers."""
+    name, count, make = zlib.crc32(request.node.nodeid.encode()), itertools.count(), np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed=None: make([name, next(count)] if seed is None else seed))
+
+
 @pytest.fixture(params=EVERY_KIND)
 def kind(request: pytest.FixtureRequest) -> Any:
     """A function that turns a float64 array into one kind of rows."""
@@ -96,7 +105,7 @@ def kind(request: pytest.FixtureRequest) -> Any:
 def portrait(learner: Any) -> dict[str, Any]:
     """All that a learner is, copied: two equal portraits go on in the same way."""
     tree = learner.__getstate__()
-    core = tree.pop("core")
+    core = tree.pop("engine")
     core["count"].pop("trail")  # rounds decided one by one leave none
     tree["longest"] = float(f"{tree['longest']:.12g}")  # summed by other verbs for one row and for many
     return {name: _copied(part) for name, part in {**tree, **core}.items()}

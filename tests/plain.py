@@ -113,20 +113,20 @@ def draw(p, top, u):
 def gaptron(name, X, y, K, eta, gamma, beta, bandit, u, ball=math.inf):
     """The whole of Algorithm 1. Returns labels, tops, p'(y) and the weights."""
     W = np.zeros((K, X.shape[1]))
-    labels, tops, chances = [], [], []
+    labels, tops, propensities = [], [], []
     for x, truth, luck in zip(X, y, u):
         z = W @ x
         top = int(np.argmax(z))
         p = mixture(gap_map(name, z, beta), gamma, z)
         label = draw(p, top, luck)
-        labels.append(label), tops.append(top), chances.append(p[truth])
+        labels.append(label), tops.append(top), propensities.append(p[truth])
         if bandit and label != truth:
             continue
         W = W - eta / (p[truth] if bandit else 1.0) * np.outer(coefficients(name, z, truth, beta), x)
         size = np.linalg.norm(W)
         if size > ball:
             W = W * (ball / size)
-    return np.array(labels), np.array(tops), np.array(chances), W
+    return np.array(labels), np.array(tops), np.array(propensities), W
 
 
 def perceptron(X, y, K, update="worst"):

@@ -45,7 +45,7 @@ def grid(algorithm: str, value: float, parameter: str = "gamma", **changes: Any)
 def failure(algorithm: str, **changes: Any) -> Result:
     """A run that failed: no results."""
     nothing = dict.fromkeys(("mistakes", "expected_mistakes", "top_mistakes", "curve", "seconds"))
-    error = {"type": "MemoryError", "message": "no room for W", "traceback": "Traceback"}
+    error = {"type": "MemoryError", "message": "no memory for W", "traceback": "Traceback"}
     return result(algorithm, status=FAILED, error=error, **nothing, **changes)
 
 

@@ -12,7 +12,7 @@ import gaptron
 import gaptron.abstention
 import gaptron.client
 import gaptron.features
-import gaptron.logged
+import gaptron.offpolicy
 import gaptron.river
 import gaptron.streams
 from gaptron.algorithms import NAMES, load
@@ -53,7 +53,7 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
         gaptron.abstention,
         gaptron.river,
         gaptron.streams,
-        gaptron.logged,
+        gaptron.offpolicy,
         gaptron.client,
     ],
     ids=lambda module: module.__name__,
@@ -74,7 +74,7 @@ def test_every_algorithm_and_setting_has_its_page(name: str) -> None:
     assert f"[{name}]({name}.md)" in MADE["algorithms/index.md"]
     settings = list(inspect.signature(file.recommend).parameters)[1:]
     for setting in settings:
-        (row,) = re.findall(rf"^\| `{setting}` \|(.*)\|$", page, re.M)
+        row = re.findall(rf"^\| `{setting}` \|(.*)\|$", page.partition("## Settings")[2], re.M)[0]
         assert not row.strip().endswith("–"), f"{name}: {setting} says nothing of its meaning"
     for note in file.NOTES:
         assert f"| `{note}` |" in page

@@ -36,9 +36,9 @@ def test_it_prints_what_its_page_shows_and_draws(example, tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_it_is_short_and_says_what_to_look_at(example):
+def test_it_is_short_and_states_its_result(example):
     assert sum(1 for line in example.code.splitlines() if line.strip()) <= 40
-    assert "**Look at**" in example.words
+    assert "**Result:**" in example.words
     assert not re.search(r"\._[a-z]|import _", example.code), "a private name"
 
 

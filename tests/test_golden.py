@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from tests import plain
 from tests.golden.record import FILE, PROMISES, SEED, D, K, T, record, stream
 
@@ -32,11 +32,11 @@ def test_gaptrons_numbers_by_textbook(loss, feedback):
     _, regime, (eta, gamma, _) = min(regimes)
     assert regime != "free"
     u = generator(SEED).random(T)
-    labels, tops, chances, _ = plain.gaptron(loss, X, y, K, eta, gamma, 1 / K, feedback == "bandit", u)
+    labels, tops, propensities, _ = plain.gaptron(loss, X, y, K, eta, gamma, 1 / K, feedback == "bandit", u)
     frozen = GOLDEN[f"gaptron {loss} {feedback}"]
     assert (labels != y).sum() == frozen["mistakes"]
     assert (tops != y).sum() == frozen["top_mistakes"]
-    assert (1 - chances).sum() == pytest.approx(frozen["expected_mistakes"], abs=1e-5)
+    assert (1 - propensities).sum() == pytest.approx(frozen["expected_mistakes"], abs=1e-5)
 
 
 def test_the_perceptrons_numbers_by_textbook():

@@ -9,13 +9,14 @@ import threading
 import numpy as np
 import pytest
 
-from gaptron import Abstainer, InUseError, Learner, in_use
+from gaptron import Abstainer, InUseError, Learner
+from gaptron.learner import locking as in_use
 from tests.conftest import noisy_stream
 
 STREAM = noisy_stream(400, d=8, K=4)
 
 
-def taught(algorithm="advised-gaptron", feedback="bandit"):
+def off_policy(algorithm="advised-gaptron", feedback="bandit"):
     learner = Learner(algorithm, n_classes=4, feedback=feedback, seed=0)
     learner.play(STREAM.X, STREAM.y)
     return learner
@@ -42,7 +43,7 @@ def at_once(*jobs):
 
 @pytest.mark.parametrize(("algorithm", "feedback"), [("advised-gaptron", "bandit"), ("confidit", "bandit")])
 def test_many_threads_may_look_at_once(algorithm, feedback):
-    learner = taught(algorithm, feedback)
+    learner = off_policy(algorithm, feedback)
     wanted = learner.distribution(STREAM.X)
 
     def look():
@@ -52,7 +53,7 @@ def test_many_threads_may_look_at_once(algorithm, feedback):
 
 
 def test_two_threads_that_play_are_told_and_nothing_is_lost():
-    learner = taught("frugal-gaptron", "full")
+    learner = off_policy("frugal-gaptron", "full")
     X, y = np.tile(STREAM.X, (200, 1)), np.tile(STREAM.y, 200)
     done = threading.Event()
     entered = threading.Event()
@@ -72,7 +73,7 @@ def test_two_threads_that_play_are_told_and_nothing_is_lost():
 
 
 def test_whoever_looks_learns_or_decides_while_another_teaches_is_told():
-    learner = taught("frugal-gaptron", "full")
+    learner = off_policy("frugal-gaptron", "full")
     X, y = np.tile(STREAM.X, (200, 1)), np.tile(STREAM.y, 200)
     open_one = learner.decide(STREAM.X[0])
     entered, leave = threading.Event(), threading.Event()
@@ -103,7 +104,7 @@ def test_whoever_looks_learns_or_decides_while_another_teaches_is_told():
 
 
 def test_the_thread_that_plays_may_look_between_two_blocks_but_not_teach():
-    learner, seen = taught("frugal-gaptron", "full"), []
+    learner, seen = off_policy("frugal-gaptron", "full"), []
 
     def between(rounds):
         seen.append(learner.predict(STREAM.X[:3]).shape)
@@ -115,7 +116,7 @@ def test_the_thread_that_plays_may_look_between_two_blocks_but_not_teach():
 
 
 def test_after_an_error_the_learner_is_free_again():
-    learner = taught("frugal-gaptron", "full")
+    learner = off_policy("frugal-gaptron", "full")
 
     def fail(rounds):
         raise RuntimeError("progress failed")
@@ -182,7 +183,7 @@ def test_ctrl_c_at_any_moment_leaves_it_free(kind):
     """Also while another reads, and where it is refused."""
     for others in (0, 1):
         for moment in range(1000):
-            use = in_use.InUse()
+            use = in_use.UseLock()
             with use.reading if others else contextlib.nullcontext():
 
                 def enter(use=use):
@@ -205,7 +206,7 @@ def test_ctrl_c_at_any_moment_leaves_it_free(kind):
 def test_ctrl_c_in_a_call_that_is_refused_ends_nothing_else():
     """Whoever plays, and is interrupted as it tries to teach between two blocks, still plays."""
     for moment in range(1000):
-        use = in_use.InUse()
+        use = in_use.UseLock()
 
         def again(use=use):
             with use.writing:
@@ -238,7 +239,7 @@ def test_ctrl_c_in_a_call_that_is_refused_ends_nothing_else():
     ],
 )
 def test_who_may_come_while_another_thread_is_there(held, asked, allowed):
-    use = in_use.InUse()
+    use = in_use.UseLock()
 
     def come():
         with getattr(use, asked):

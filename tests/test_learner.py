@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import gaptron
 from gaptron.algorithms import NAMES
+from gaptron.data.labels import EncodedLabels
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from tests.conftest import KINDS, portrait, random_stream, separable_stream
 
@@ -77,7 +78,7 @@ BAD_PLAYS = {
     "ragged": (lambda: ([[1, 2], [3]], [0, 1]), "rectangular|numbers"),
     "words": (lambda: ([["a"] * 6], [0]), "not numbers"),
     "complex": (lambda: (X.astype(complex), Y), "complex"),
-    "above-the-promised-norm": (lambda: (100 * X, Y), "above the norm 3 promised"),
+    "above-the-promised-norm": (lambda: (100 * X, Y), "above the norm 3 given"),
     "label-too-large": (lambda: (X, np.where(np.arange(80) == 7, K, Y)), f"row 7.*{K} is not one of the {K} classes"),
     "label-negative": (lambda: (X, np.where(np.arange(80) == 7, -1, Y)), "row 7.*-1 is not one of"),
     "label-none": (lambda: (X, [*Y[:7].tolist(), None, *Y[8:].tolist()]), "row 7.*missing"),
@@ -211,7 +212,7 @@ def test_a_decision_shows_label_probability_distribution_and_round():
     decision = learner.decide(X[0])
     assert decision.label in range(K) and decision.round == 1
     assert decision.distribution.shape == (K,)
-    assert decision.probability == decision.distribution[decision.label]
+    assert decision.propensity == decision.distribution[decision.label]
     assert "distribution" not in repr(decision) and "label" in repr(decision)
 
 
@@ -232,11 +233,11 @@ def test_a_late_answer_teaches_as_if_the_row_were_seen_today(late):
     for x, label in zip(X[41 : 41 + late], Y[41 : 41 + late]):
         for one in (learner, twin):
             one.learn(one.decide(x), label=label)
-    drawn, before = decision.distribution, (decision.label, decision.probability)
+    drawn, before = decision.distribution, (decision.label, decision.propensity)
     learner.learn(decision, label=1)
     twin.learn(twin.decide(X[40]), label=1)
     np.testing.assert_array_equal(learner.weights, twin.weights)
-    assert (decision.label, decision.probability) == before
+    assert (decision.label, decision.propensity) == before
     np.testing.assert_array_equal(decision.distribution, drawn)  # stays what it was drawn from
 
 
@@ -245,10 +246,10 @@ def test_a_late_answer_about_a_guess_is_weighed_by_the_chance_it_had():
     learner = started(algorithm="banditron", feedback="bandit", gamma=0.3)
     waiting = [learner.decide(x) for x in X[40:60]]
     learner.play(X[60:], Y[60:])
-    chances = learner.distribution(X[40:60])
-    at, decision = next((t, d) for t, d in enumerate(waiting) if abs(chances[t, d.label] - d.probability) > 0.01)
+    propensities = learner.distribution(X[40:60])
+    at, decision = next((t, d) for t, d in enumerate(waiting) if abs(propensities[t, d.label] - d.propensity) > 0.01)
     twin = copy.deepcopy(learner)
-    twin.learn_logged(X[40 + at], decision.label, decision.probability, correct=True)
+    twin.learn_logged(X[40 + at], decision.label, decision.propensity, correct=True)
     learner.learn(decision, correct=True)
     np.testing.assert_array_equal(learner.weights, twin.weights)
 
@@ -370,7 +371,7 @@ def test_a_promise_is_kept_to_rounding_and_no_further():
         if kept:
             assert learner.play(row, Y[:1]).rounds == 1
         else:
-            with pytest.raises(InputError, match=r"above the norm 1 promised"):
+            with pytest.raises(InputError, match=r"above the norm 1 given"):
                 learner.play(row, Y[:1])
 
 
@@ -468,10 +469,10 @@ def test_one_sparse_row_and_one_dense_matrix_row():
 
 def test_blocks_do_not_show(monkeypatch):
     whole, blocks = make(), make()
-    monkeypatch.setattr("gaptron.core.MOST", 80)
+    monkeypatch.setattr("gaptron.learner.engine.MOST", 80)
     one = whole.play(X, Y)
-    monkeypatch.setattr("gaptron.core.MOST", 7)
-    monkeypatch.setattr("gaptron.core.DENSE_BLOCK", 18)
+    monkeypatch.setattr("gaptron.learner.engine.MOST", 7)
+    monkeypatch.setattr("gaptron.learner.engine.DENSE_BLOCK", 18)
     calls = []
     two = blocks.play(X, Y, progress=calls.append)
     np.testing.assert_array_equal(one.codes, two.codes)
@@ -592,7 +593,7 @@ def test_a_bound_for_a_rule_of_ones_own():
     nothing = learner.bound(X, Y, U=np.zeros((K, 6)))
     assert nothing.comparator == (pytest.approx(80 * math.log2(K)), 0.0, 80) and nothing.value >= best.value
     for wrong in (np.zeros((K, 5)), np.zeros(6), np.full((K, 6), np.nan)):
-        with pytest.raises(InputError, match="U must hold"):
+        with pytest.raises(InputError, match="U must be"):
             learner.bound(X, Y, U=wrong)
 
 
@@ -646,7 +647,7 @@ def test_a_late_answer_ends_the_bound(end):
     learner.learn(second, label=0)
     if end == "late":
         learner.learn(first, label=0)
-    with pytest.raises(NoBoundError, match=r"open|late|answered"):
+    with pytest.raises(NoBoundError, match=r"open|late|no feedback"):
         learner.bound(X[: learner.rounds], [0] * learner.rounds)
 
 
@@ -689,7 +690,7 @@ def test_no_seed_is_a_fresh_one():
 @pytest.mark.parametrize(
     "make, draw",
     [
-        (lambda seed: gaptron.Learner(n_classes=2, seed=seed), lambda learner: learner._core.rng.random()),
+        (lambda seed: gaptron.Learner(n_classes=2, seed=seed), lambda learner: learner._engine.rng.random()),
         (lambda seed: gaptron.Abstainer(2, seed=seed), lambda abstainer: abstainer._rng.random()),
     ],
     ids=["learner", "abstainer"],
@@ -706,12 +707,12 @@ def test_bad_advice_labels_and_settings_are_named():
     learner = gaptron.Learner(n_classes=3, seed=0)
     with pytest.raises(InputError, match="advice, row 0: label 7 is not one"):
         learner.decide([1.0], advice=7)
-    assert learner.decide([1.0], advice=np.array([[0.2, 0.3, 0.5]])).probability > 0  # as predict_proba gives it
-    with pytest.raises(InputError, match="another order"):
+    assert learner.decide([1.0], advice=np.array([[0.2, 0.3, 0.5]])).propensity > 0  # as predict_proba gives it
+    with pytest.raises(InputError, match="does not reorder"):
         learner.grow(classes=[2, 1, 0])
     with pytest.raises(InputError, match="must be a list of labels"):
         gaptron.Learner(classes=5)
-    with pytest.raises(DecisionError, match="no decision"):
+    with pytest.raises(DecisionError, match="not a decision"):
         learner.learn(None, label=0)
     with pytest.raises(SettingError, match="scale='2' must be a number"):
         gaptron.Learner(n_classes=3, scale="2")
@@ -725,7 +726,7 @@ def test_a_look_knows_nothing_of_the_looks_before_it():
     learner = gaptron.Learner(n_classes=K, feedback="bandit", seed=0)
     learner.play(X, y)
     plain = learner.distribution(X[:3])
-    learner.distribution(X[:3], among=[[0, 1]] * 3, advice=[1, 1, 1])
+    learner.distribution(X[:3], available=[[0, 1]] * 3, advice=[1, 1, 1])
     np.testing.assert_array_equal(learner.distribution(X[:3]), plain)
 
 
@@ -740,3 +741,57 @@ def test_rows_in_single_precision_look_the_same_once_a_row_was_decided(rows):
     learner.decide(rows(X)[0])
     np.testing.assert_array_equal(learner.scores(rows(X)), before)
     np.testing.assert_allclose(learner.scores(rows(X.astype(np.float32))), before, rtol=1e-12)
+
+
+# --- checked examples, encoded labels, warming up ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_matrix])
+def test_examples_that_were_checked_once_are_taken_by_index(form, monkeypatch):
+    given = form(X)
+    one, other = make(feedback="bandit", norm=10.0), make(feedback="bandit", norm=10.0)
+    examples = one.check(given)
+    expected = []
+    for t in range(20):
+        x = given[t] if form is not sp.csr_matrix else given[t : t + 1]
+        expected.append(other.distribution(x.reshape(1, -1))[0])
+        other.learn_logged(x, int(Y[t]), 0.5, correct=True)
+    monkeypatch.setattr("gaptron.data.examples.norms", lambda *_: pytest.fail("checked again"))
+    monkeypatch.setattr("gaptron.data.examples.as_row", lambda *_: pytest.fail("checked again"))
+    for t in range(20):
+        np.testing.assert_array_equal(one.distribution(examples[t])[0], expected[t])
+        np.testing.assert_array_equal(one.distribution(examples[t : t + 1])[0], expected[t])
+        one.learn_logged(examples[t], int(Y[t]), 0.5, correct=True)
+    np.testing.assert_array_equal(one.weights, other.weights)
+    assert one.play(examples, Y).rounds == len(Y)
+
+
+def test_labels_that_were_encoded_are_not_encoded_again():
+    classes = tuple("abcdef"[:K])
+    words = [classes[code] for code in Y]
+    codes = np.array(Y, dtype=np.int64)
+    codes.flags.writeable = False
+    one, other, third = (gaptron.Learner("gaptron", classes=classes, norm=10.0, seed=0) for _ in range(3))
+    trace = one.play(X, EncodedLabels(codes, classes))
+    np.testing.assert_array_equal(trace.codes, other.play(X, words).codes)
+    assert one.bound(X, EncodedLabels(codes, classes)).value == other.bound(X, words).value
+    with pytest.raises(InputError, match="not the learner's"):
+        third.play(X, EncodedLabels(codes, classes[::-1]))
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_matrix])
+def test_warming_up_changes_nothing(form):
+    """Before the first round and later, with and without a norm."""
+    one, other = (gaptron.Learner("gaptron", n_classes=K, seed=0) for _ in range(2))
+    with pytest.raises(SettingError, match="norm"):
+        one.warm_up()
+    one.warm_up(form(X), one_by_one=False)
+    assert one.settings is None and one.decided == 0
+    np.testing.assert_array_equal(one.play(form(X), Y).codes, other.play(form(X), Y).codes)
+    before = portrait(one)
+    one.warm_up()
+    one.warm_up(form(X))
+    assert portrait(one) == before
+    shared = make(feedback="bandit", epsilon=0.1)
+    shared.warm_up()
+    assert shared.decided == 0

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import safetensors
 
-from gaptron import model_file
 from gaptron.errors import ModelFileError
+from gaptron.learner import model_file
 
 TREE = {
     "none": None,
@@ -87,7 +87,7 @@ def test_other_tools_read_it(tmp_path):
     with safetensors.safe_open(path, "np") as file:
         assert set(file.keys()) == {f"arrays.{name}" for name in TREE["arrays"]}
         np.testing.assert_array_equal(file.get_tensor("arrays.cube"), TREE["arrays"]["cube"])
-        assert set(file.metadata()) == {"gaptron", "tree", "sha256"} and file.metadata()["gaptron"] == "2"
+        assert set(file.metadata()) == {"gaptron", "tree", "sha256"} and file.metadata()["gaptron"] == "1"
         assert json.loads(file.metadata()["tree"])["arrays"]["cube"] == {"$array": "arrays.cube"}
 
 
@@ -164,7 +164,7 @@ def test_the_draft_is_on_disk_before_it_has_the_name_and_the_name_before_we_say_
 WRITER = """
 import itertools, sys
 import numpy as np
-from gaptron import model_file
+from gaptron.learner import model_file
 for n in itertools.count(1):
     model_file.write(sys.argv[1], {"n": n, "array": np.full(200_000, n)})
     print(n, flush=True)
@@ -228,20 +228,20 @@ FOREIGN = {
 def test_foreign_files(tmp_path, data):
     path = tmp_path / "tree"
     path.write_bytes(data)
-    with pytest.raises(ModelFileError, match="not a model file of gaptron"):
+    with pytest.raises(ModelFileError, match="not a gaptron model file"):
         model_file.read(path)
 
 
 def test_tensors_of_another_program_are_no_model(tmp_path):
     for metadata in (None, {"format": "pt"}):
         safetensors.numpy.save_file({"weight": np.ones(3)}, tmp_path / "tree", metadata)
-        with pytest.raises(ModelFileError, match="not a model file of gaptron"):
+        with pytest.raises(ModelFileError, match="not a gaptron model file"):
             model_file.read(tmp_path / "tree")
 
 
 def test_a_newer_format_is_named(tmp_path):
     path = forged(tmp_path / "tree", {"anything": 1}, version="3")
-    with pytest.raises(ModelFileError, match="its format is '3', and this gaptron reads 2: use a newer one"):
+    with pytest.raises(ModelFileError, match="its format is '3', but this version reads format 1: update gaptron"):
         model_file.read(path)
 
 
@@ -261,7 +261,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("header", HEADERS.values(), ids=list(HEADERS))
 def test_hostile_headers(tmp_path, header):
-    with pytest.raises(ModelFileError, match="not a model file of gaptron"):
+    with pytest.raises(ModelFileError, match="not a gaptron model file"):
         model_file.read(written(tmp_path / "tree", header, bytes(64)))
 
 
@@ -270,7 +270,7 @@ def test_a_header_length_that_lies(tmp_path, length):
     path = tmp_path / "tree"
     model_file.write(path, {"a": np.zeros(8)})
     path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
-    with pytest.raises(ModelFileError, match="not a model file of gaptron"):
+    with pytest.raises(ModelFileError, match="not a gaptron model file"):
         model_file.read(path)
 
 
@@ -328,5 +328,5 @@ TREES = {
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=list(TREES))
 def test_hostile_trees(tmp_path, tree):
-    with pytest.raises(ModelFileError, match="its header makes no sense"):
+    with pytest.raises(ModelFileError, match="its header is invalid"):
         model_file.read(forged(tmp_path / "tree", tree))

@@ -7,8 +7,9 @@ from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from gaptron import InputError, Learner, ModelFileError, NoBoundError, SettingError, model_file
-from gaptron.logged import Log, observe
+from gaptron import InputError, Learner, ModelFileError, NoBoundError, SettingError
+from gaptron.learner import model_file
+from gaptron.offpolicy import Log, observe
 from tests.conftest import noisy_stream, random_stream
 
 X, Y, K = noisy_stream(400, noise=0.2)
@@ -182,26 +183,26 @@ def forged(tree, path, value):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("hits", "mistakes"), 10_000),
-        (("hits", "mistakes"), -1),
-        (("answers", "mistakes"), 0),
-        (("hits", "step"), 2.0),
-        (("hits", "step"), 0.0),
-        (("answers", "step"), float("nan")),
-        (("hits", "level"), -1.0),
-        (("answers", "square"), 0.25),
+        (("softmax", "mistakes"), 10_000),
+        (("softmax", "mistakes"), -1),
+        (("one_vs_all", "mistakes"), 0),
+        (("softmax", "step"), 2.0),
+        (("softmax", "step"), 0.0),
+        (("one_vs_all", "step"), float("nan")),
+        (("softmax", "level"), -1.0),
+        (("one_vs_all", "square"), 0.25),
         (("count", "rounds"), 9_999),
         (("count", "partial"), 1),
-        (("hit_sum",), np.zeros((K + 1, 6))),
-        (("answer_sum",), np.full((K, 6), np.nan)),
-        (("hits",), {}),
+        (("softmax_sum",), np.zeros((K + 1, 6))),
+        (("one_vs_all_sum",), np.full((K, 6), np.nan)),
+        (("softmax",), {}),
     ],
 )
 def test_a_file_with_numbers_that_no_run_leaves_is_refused(tmp_path, path, value):
     learner = made()
     learner.play(X[:50], Y[:50])
     tree = learner.__getstate__()
-    forged(tree["core"]["observed"], path, value)
+    forged(tree["engine"]["observed"], path, value)
     model_file.write(tmp_path / "forged", tree)
     with pytest.raises(ModelFileError):
         Learner.load(tmp_path / "forged")
@@ -212,10 +213,10 @@ def test_a_file_that_lost_it_or_never_had_it_is_refused(tmp_path):
     for each in (learner, silent):
         each.play(X[:50], Y[:50])
     lost, gained = learner.__getstate__(), silent.__getstate__()
-    gained["core"]["observed"], lost["core"]["observed"] = lost["core"]["observed"], None
+    gained["engine"]["observed"], lost["engine"]["observed"] = lost["engine"]["observed"], None
     for tree in (lost, gained):
         model_file.write(tmp_path / "forged", tree)
-        with pytest.raises(ModelFileError, match="missing, or should not be there"):
+        with pytest.raises(ModelFileError, match="is missing, or is there without observe"):
             Learner.load(tmp_path / "forged")
 
 
@@ -255,25 +256,25 @@ def test_an_answer_between_right_and_wrong_ends_it(tmp_path):
 
 def test_labels_that_are_not_available_are_left_out_of_the_softmax():
     rng = np.random.default_rng(4)
-    among = rng.random((len(Y), K)) < 0.5
-    among[np.arange(len(Y)), Y] = True  # the right one can be played
-    among[np.arange(len(Y)), (Y + 1) % K] = True
+    available = rng.random((len(Y), K)) < 0.5
+    available[np.arange(len(Y)), Y] = True  # the right one can be played
+    available[np.arange(len(Y)), (Y + 1) % K] = True
     whole, single = made("squarecb"), made("squarecb")
-    trace = whole.play(X, Y, among=among)
-    waiting = [single.decide(x, among=np.flatnonzero(row).tolist()) for x, row in zip(X, among)]
+    trace = whole.play(X, Y, available=available)
+    waiting = [single.decide(x, available=np.flatnonzero(row).tolist()) for x, row in zip(X, available)]
     for decision, y in zip(waiting, Y):  # all late: each round's own labels must still be known
         single.learn(decision, correct=bool(decision.label == y))
     for observed in (whole.observed, single.observed):
         for U in rules(X, Y, K):
-            Z = np.where(among, X @ U.T, -np.inf)
+            Z = np.where(available, X @ U.T, -np.inf)
             paid = float(-log_softmax(Z, axis=1)[np.arange(len(Y)), Y].sum() / np.log(2))
             assert observed.mistakes <= paid + observed.cost(float(np.linalg.norm(U))) + 1e-9
-    log = Log.from_arrays(X, trace.codes, trace.codes == Y, np.ones(len(Y)), classes=range(K), among=among)
+    log = Log.from_arrays(X, trace.codes, trace.codes == Y, np.ones(len(Y)), classes=range(K), available=available)
     assert observe(log, search=False) == whole.observed
     tight = observe(log)
     assert tight.least_loss(5.0) >= whole.observed.least_loss(5.0) - 1e-6
     for U in rules(X, Y, K):
-        Z = np.where(among, X @ U.T, -np.inf)
+        Z = np.where(available, X @ U.T, -np.inf)
         paid = float(-log_softmax(Z, axis=1)[np.arange(len(Y)), Y].sum() / np.log(2))
         assert tight.least_loss(float(np.linalg.norm(U)) * tight.norm) <= paid + 1e-9
     everything = Log.from_arrays(X, trace.codes, trace.codes == Y, np.ones(len(Y)), classes=range(K))
@@ -344,18 +345,18 @@ def test_several_right_labels_are_counted_so_that_it_stays_true():
 
 def test_a_trace_in_which_several_labels_earn_asks_for_the_other_count():
     learner = made("squarecb")
-    worth = np.eye(K)[Y[:40]]
-    assert learner.play(X[:40], Y[:40], reward=worth).count_against(Y[:40]).rounds == 40
-    worth[7] = 1.0
-    trace = learner.play(X[:40], Y[:40], reward=worth)
-    with pytest.raises(InputError, match="several labels earn something in round 8: give several_right=True"):
+    rewards = np.eye(K)[Y[:40]]
+    assert learner.play(X[:40], Y[:40], rewards=rewards).count_against(Y[:40]).rounds == 40
+    rewards[7] = 1.0
+    trace = learner.play(X[:40], Y[:40], rewards=rewards)
+    with pytest.raises(InputError, match="several labels have a reward in round 8: give several_right=True"):
         trace.count_against(Y[:40])
     assert trace.count_against(Y[:40], several_right=True).rounds == 40
 
 
 def test_what_cannot_be_counted_is_refused():
     log = Log.from_arrays(np.ones((3, 1)), [0, 1, 0], [1.0, 0.25, 0.0], np.ones(3), classes=[0, 1])
-    with pytest.raises(InputError, match=r"round 2 has reward 0.25, neither right \(1\) nor wrong \(0\)"):
+    with pytest.raises(InputError, match=r"round 2 has reward 0.25, but only rewards of 1 \(correct\)"):
         log.count_against([0, 1, 0])
     with pytest.raises(InputError, match="there are 2 rounds, but the rule has 1 labels"):
         log[::2].count_against([0])

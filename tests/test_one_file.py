@@ -1,4 +1,4 @@
-"""An algorithm is one file and one name: everything else reads the file."""
+"""Adding an algorithm takes one file and one name; laws, command line, comparisons, adapters and docs read the file."""
 
 import ast
 import os
@@ -11,10 +11,10 @@ import pytest
 from gaptron.algorithms import NAMES
 from tests.conftest import REPOSITORY
 
-# Where an algorithm may be named: the default, and figures that are about certain algorithms.
-DEFAULTS = {"learner.py", "cli/play.py", "cli/warm.py"}
-FIGURES = {"report/advice.py", "report/colours.py", "report/exploration.py"}
-# Words that are also something else: the package itself, and an oracle of squarecb.
+# Where an algorithm may be named: the default, and figures about certain algorithms.
+DEFAULTS = {"learner/learner.py", "cli/play.py", "cli/warm.py"}
+FIGURES = {"report/advice.py", "report/theme.py", "report/exploration.py"}
+# Names that mean something else too: the package, an oracle of squarecb, a stream.
 OTHER_MEANINGS = {"gaptron", "softmax", "separable"}
 
 USE = """
@@ -40,7 +40,7 @@ print(Learner.load("model").rounds)
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """The package, its tests and its pages, with an algorithm more: banditron's text under another name."""
+    """The package, its tests and its docs with one more algorithm: the text of banditron under another name."""
     folder = tmp_path_factory.mktemp("one_file")
     for part in ("src", "tests", "docs"):
         shutil.copytree(REPOSITORY / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -90,8 +90,11 @@ def test_the_laws_and_growth_cover_it(copy):
 
 def test_the_command_line_plays_and_lists_it(copy):
     assert "mine" in run(copy, sys.executable, "-m", "gaptron", "algorithms")
-    shown = run(copy, sys.executable, "-m", "gaptron", "play", "digits", "-a", "mine", "--limit", "50", "--verbose")
+    play = (sys.executable, "-m", "gaptron", "play", "digits", "--limit", "50", "--verbose")
+    shown = run(copy, *play, "-a", "mine", "--save", "played.gaptron")
     assert "mine" in shown and "gamma=" in shown
+    again = run(copy, *play, "--load", "played.gaptron")
+    assert "mine" in again and "100" in again
 
 
 def test_a_comparison_tunes_it(copy):
@@ -107,8 +110,12 @@ def test_adapters_growing_and_files_take_it(copy):
 
 
 def test_it_has_its_page(copy):
-    script = "import sys; sys.path.insert(0, 'docs'); import hooks; print([a.name for a in hooks.algorithms()])"
-    assert "'mine'" in run(copy, sys.executable, "-c", script)
+    script = (
+        "import sys; sys.path.insert(0, 'docs'); import hooks; made = hooks.pages(); print(made['algorithms/{}.md'])"
+    )
+    page = run(copy, sys.executable, "-c", script.format("mine"))
+    assert page.startswith("# mine\n") and "play y' ~ p" in page and "`gamma`" in page
+    assert "(mine.md)" in run(copy, sys.executable, "-c", script.format("index"))
 
 
 def test_no_algorithm_is_named_outside_its_own_file():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gaptron
-from gaptron.validation import LARGEST_NORM, SMALLEST_NORM
+from gaptron.data.examples import LARGEST_NORM, SMALLEST_NORM
 from tests.conftest import noisy_stream
 
 X, Y, K = noisy_stream(300)

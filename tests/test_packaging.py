@@ -114,17 +114,17 @@ def release(folder, *words):
 
 
 def test_a_release_that_lacks_nothing_is_not_refused(repository):
-    run = release(repository, "--look")
+    run = release(repository, "--dry-run")
     assert run.returncode == 0, run.stderr
-    assert "nothing missing for 1.2.3" in run.stdout
+    assert "nothing is missing for 1.2.3" in run.stdout
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
         ("CHANGELOG.md", "## 1.2.3 - 2027-01-31", "## Unreleased", "CHANGELOG.md has no section"),
-        ("CHANGELOG.md", "- News.\n", "", "CHANGELOG.md says nothing of what is new in 1.2.3"),
-        ("CITATION.cff", "1.2.3", "1.2.2", "CITATION.cff has another version"),
+        ("CHANGELOG.md", "- News.\n", "", "CHANGELOG.md has an empty section for 1.2.3"),
+        ("CITATION.cff", "1.2.3", "1.2.2", "CITATION.cff has a different version"),
         ("src/gaptron/version.py", '"1.2.3"', "none", "version.py has no line"),
     ],
 )
@@ -132,7 +132,7 @@ def test_a_release_that_lacks_something_is_refused_by_its_name(repository, file,
     path = repository / file
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     commit(repository)
-    run = release(repository, "--look")
+    run = release(repository, "--dry-run")
     assert run.returncode == 1 and message in run.stderr
 
 
@@ -146,5 +146,5 @@ def test_a_release_needs_a_clean_tree_and_a_version_without_a_tag(repository):
 
 def test_no_tag_is_made_when_the_checks_fail(repository):
     run = release(repository)
-    assert run.returncode == 1 and "no tag was made" in run.stderr
+    assert run.returncode == 1 and "no tag was created" in run.stderr
     assert git(repository, "tag", "--list") == ""

@@ -14,10 +14,12 @@ import pytest
 import scipy.sparse as sp
 
 import gaptron
-from gaptron import Learner, model_file
-from gaptron.core import _direct, compiled_loop
-from gaptron.decision import FIRST_SWEEP
+from gaptron import Learner
 from gaptron.errors import DecisionError, ModelFileError
+from gaptron.kernels.compile.specialize import specialize
+from gaptron.learner import model_file
+from gaptron.learner.decision import FIRST_SWEEP
+from gaptron.learner.engine import loop_module
 from tests.conftest import needs_compiler, portrait, random_stream
 from tests.models.record import FILE, FOLDER, KEPT
 from tests.models.record import portrait as account
@@ -99,7 +101,7 @@ def test_settings_named_by_the_user_keep_their_exact_values(again):
     learner = make("gaptron", eta=np.float32(0.1), gamma=np.float64(0.25), beta=None)
     learner.play(X[:40], Y[:40])
     other = again(learner)
-    assert other._core.given == learner._core.given and repr(other.settings) == repr(learner.settings)
+    assert other._engine.overrides == learner._engine.overrides and repr(other.settings) == repr(learner.settings)
 
 
 def test_a_learner_that_remembers_its_decisions_before_the_first_of_them(again):
@@ -117,7 +119,7 @@ REMEMBERS = {
 @pytest.mark.parametrize("who", REMEMBERS)
 def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out(again, who):
     learner, feedback = started(delay=2, **REMEMBERS[who]), REMEMBERS[who]["feedback"]
-    decisions = [learner.decide(X[40], among=[0, 2]), learner.decide(X[41])]
+    decisions = [learner.decide(X[40], available=[0, 2]), learner.decide(X[41])]
     other = again(learner)
     for who in (learner, other):
         waiting = who.pending
@@ -128,38 +130,54 @@ def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out
     assert other.certificate == learner.certificate and len(decisions) == 2
 
 
+def test_a_decision_saves_only_what_late_feedback_needs_of_it():
+    for algorithm, delay, names in (
+        ("gaptron", {}, None),
+        ("advised-gaptron", {}, ["decision"]),
+        ("advised-gaptron", {"delay": 2}, ["decision", "p", "a", "late"]),
+        ("frugal-gaptron", {"delay": 2}, ["z", "p", "b", "now"]),
+    ):
+        learner = make(algorithm, feedback="bandit", **delay)
+        _decision = learner.decide(X[0])
+        saved = learner.__getstate__()["pending"]["saved_scratch"]
+        assert saved == [] if names is None else list(saved[0]) == names
+
+
 def test_nothing_a_learner_holds_is_left_out():
     """A new attribute belongs into the file, or into one of these lists with a reason."""
     learner = started()
     tree = learner.__getstate__()
     # By other names in the file (classes, norm_promised, pending, features), or of one call alone.
-    elsewhere = {"_core", "_classes", "_given", "_conditions", "_open", "_names", "_use", "_interrupted"}
+    elsewhere = {"_engine", "_classes", "_arguments", "_conditions", "_open", "_encoder", "_lock", "_interrupted"}
     assert set(vars(learner._conditions)) <= set(tree)
     assert {name.removeprefix("_") for name in set(vars(learner)) - elsewhere} <= set(tree)
     # The problem and the algorithm's name are the learner's part of the file; all else is made anew from the settings.
     made_anew = {
+        "name",
         "algorithm",
-        "file",
         "problem",
         "round",
         "scratch",
-        "fresh",
-        "_shown",
-        "remembered",
-        "seen_room",
+        "last_scored_round",
+        "_feedback",
+        "_adopt_logged",
+        "late_fields",
+        "evidence_buffer",
         "_counted",
         "_reward",
-        "_chance",
-        "mark",
-        "_rooms",
+        "_propensity",
+        "_late_parts",
+        "_buffers",
     }
-    compiled = {"_look", "_commit_once", "_learn_once"}
-    in_file = {"rng": "generator", "seen": "observed"}
-    held = set(vars(learner._core)) - made_anew - compiled - {"observes"}  # the last is the learner's part of the file
-    assert {in_file.get(name, name) for name in held} <= set(tree["core"])
+    compiled = {"_score", "_commit_once", "_learn_once"}
+    in_file = {"rng": "generator", "evidence": "observed"}
+    held = (
+        set(vars(learner._engine)) - made_anew - compiled - {"observes"}
+    )  # the last is the learner's part of the file
+    assert {in_file.get(name, name) for name in held} <= set(tree["engine"])
     # The label is known by its code, its probability by what it was drawn from; owner and answer by its being pending.
     assert set(gaptron.Decision.__dataclass_fields__) == {
-        "label", "probability", "round", "_code", "_x", "_p", "_u", "_advice", "_among", "_mark", "_kept",
+        "label", "propensity", "round", "_code", "_x", "_p", "_u", "_advice", "_available", "_saved_scratch",
         "_answered", "_owner",
     }  # fmt: skip
 
@@ -221,7 +239,7 @@ def test_decisions_are_pending_until_answered_given_up_or_dropped():
     learner.forget(three)
     assert learner.pending == {41: one}
     for gone in (two, three):
-        with pytest.raises(DecisionError, match=f"round {gone.round} has been answered already, or given up"):
+        with pytest.raises(DecisionError, match=f"round {gone.round} was learned from already, or dropped"):
             learner.learn(gone, label=1)
         with pytest.raises(DecisionError):
             learner.forget(gone)
@@ -255,7 +273,7 @@ def test_decisions_of_a_file_wait_in_the_learner(again):
         with pytest.raises(DecisionError, match="another learner"):
             other.learn(mine, label=2)
         learner.learn(mine, label=2), other.learn(theirs, label=2)
-        with pytest.raises(DecisionError, match="answered already"):
+        with pytest.raises(DecisionError, match="learned from already"):
             other.learn(theirs, label=2)
     assert other.pending == {} and portrait(other) == portrait(learner)
 
@@ -278,7 +296,7 @@ def test_a_decision_copied_with_its_learner_is_that_learners(copied):
     assert theirs is other.pending[42] and past.round == 41 and past.label == closed.label
     other.learn(theirs, label=1), learner.learn(decision, label=1)
     assert portrait(other) == portrait(learner)
-    with pytest.raises(DecisionError, match="answered already"):
+    with pytest.raises(DecisionError, match="learned from already"):
         other.learn(past, label=0)
     with pytest.raises(DecisionError, match="another learner"):
         learner.learn(past, label=0)
@@ -289,10 +307,12 @@ def test_a_round_is_called_as_compiled():
     """The short way past the dispatcher, which costs more than the round."""
     learner = started()
     learner.learn(learner.decide(X[40]), label=0)
-    core, loop = learner._core, compiled_loop()
-    assert core._look is not loop.look and core._learn_once is not loop.learn_once
-    codes, chances = np.arange(5), np.linspace(0.1, 0.9, 5)
-    assert _direct(loop.trail_of, codes, chances, 3)(codes, chances, 3) == loop.trail_of(codes, chances, 3)
+    engine, loop = learner._engine, loop_module()
+    assert engine._score is not loop.score and engine._learn_once is not loop.learn_once
+    codes, propensities = np.arange(5), np.linspace(0.1, 0.9, 5)
+    assert specialize(loop.trail_of, codes, propensities, 3)(codes, propensities, 3) == loop.trail_of(
+        codes, propensities, 3
+    )
 
 
 # --- damage -----------------------------------------------------------------------------------------------------
@@ -351,41 +371,41 @@ HOSTILE = {
     "no features": change("n_features", to=0),
     "unknown feedback": change("feedback", to="none"),
     "a graph": change("feedback", to=np.ones((4, 4), dtype=bool)),
-    "a negative norm": change("core", "norm", to=-1.0),
-    "an endless norm": change("core", "norm", to=math.inf),
-    "a norm in words": change("core", "norm", to="long"),
-    "an unknown setting": change("core", "given", to={"speed": 1.0}),
-    "a parameter as setting": change("core", "given", to={"classes": [1, 2]}),
-    "a setting that was not given": change("core", "settings", "scale", to=2.0),
-    "a given setting that is not used": change("core", "given", to={"scale": 2.0}),
-    "settings of another kind": change("core", "settings", to={"gamma": 0.1}),
-    "a setting of another type": change("core", "settings", "delay", to=0.5),
-    "a setting that is a tree": change("core", "settings", "scale", to=[1.0]),
-    "no settings but a state": change("core", "settings", to=None),
-    "sparse": change("core", "sparse", to=True),
-    "state as a list": change("core", "state", to=[1.0]),
-    "a field less": lambda tree: tree["core"]["state"].pop("total"),
-    "a field more": lambda tree: tree["core"]["state"].update(more=1),
-    "a number less": lambda tree: tree["core"]["state"]["total"].pop("level"),
-    "a number more": lambda tree: tree["core"]["state"]["total"].update(more=1.0),
-    "a number in words": change("core", "state", "total", "level", to="0.5"),
-    "a number that is none": change("core", "state", "total", "level", to=math.nan),
-    "an endless number": change("core", "state", "total", "square", to=math.inf),
-    "weights of another shape": change("core", "state", "W", to=lambda W: W.T.copy()),
-    "weights of another type": change("core", "state", "W", to=lambda W: W.astype(np.float32)),
-    "weights as a number": change("core", "state", "W", to=0.0),
-    "weights that are none": lambda tree: tree["core"]["state"]["W"].__setitem__((0, 0), math.nan),
-    "endless weights": lambda tree: tree["core"]["state"]["W"].__setitem__((0, 0), -math.inf),
-    "another generator": change("core", "generator", "bit_generator", to="MT19937"),
-    "a generator without state": change("core", "generator", "state", to={}),
-    "a generator with words": change("core", "generator", "state", "inc", to="1"),
-    "a generator beyond its bits": change("core", "generator", "state", "state", to=-1),
-    "a negative count": change("core", "count", "decided", to=-1),
-    "a count with a fraction": change("core", "count", "decided", to=41.0),
-    "a count beyond its bits": change("core", "count", "decided", to=2**63),
+    "a negative norm": change("engine", "norm", to=-1.0),
+    "an endless norm": change("engine", "norm", to=math.inf),
+    "a norm in words": change("engine", "norm", to="long"),
+    "an unknown setting": change("engine", "overrides", to={"speed": 1.0}),
+    "a parameter as setting": change("engine", "overrides", to={"classes": [1, 2]}),
+    "a setting that was not given": change("engine", "settings", "scale", to=2.0),
+    "a given setting that is not used": change("engine", "overrides", to={"scale": 2.0}),
+    "settings of another kind": change("engine", "settings", to={"gamma": 0.1}),
+    "a setting of another type": change("engine", "settings", "delay", to=0.5),
+    "a setting that is a tree": change("engine", "settings", "scale", to=[1.0]),
+    "no settings but a state": change("engine", "settings", to=None),
+    "sparse": change("engine", "sparse", to=True),
+    "state as a list": change("engine", "state", to=[1.0]),
+    "a field less": lambda tree: tree["engine"]["state"].pop("total"),
+    "a field more": lambda tree: tree["engine"]["state"].update(more=1),
+    "a number less": lambda tree: tree["engine"]["state"]["total"].pop("level"),
+    "a number more": lambda tree: tree["engine"]["state"]["total"].update(more=1.0),
+    "a number in words": change("engine", "state", "total", "level", to="0.5"),
+    "a number that is none": change("engine", "state", "total", "level", to=math.nan),
+    "an endless number": change("engine", "state", "total", "square", to=math.inf),
+    "weights of another shape": change("engine", "state", "W", to=lambda W: W.T.copy()),
+    "weights of another type": change("engine", "state", "W", to=lambda W: W.astype(np.float32)),
+    "weights as a number": change("engine", "state", "W", to=0.0),
+    "weights that are none": lambda tree: tree["engine"]["state"]["W"].__setitem__((0, 0), math.nan),
+    "endless weights": lambda tree: tree["engine"]["state"]["W"].__setitem__((0, 0), -math.inf),
+    "another generator": change("engine", "generator", "bit_generator", to="MT19937"),
+    "a generator without state": change("engine", "generator", "state", to={}),
+    "a generator with words": change("engine", "generator", "state", "inc", to="1"),
+    "a generator beyond its bits": change("engine", "generator", "state", "state", to=-1),
+    "a negative count": change("engine", "count", "decided", to=-1),
+    "a count with a fraction": change("engine", "count", "decided", to=41.0),
+    "a count beyond its bits": change("engine", "count", "decided", to=2**63),
     "a count that is a flag": change("late", to=True),
-    "more learned than decided": change("core", "count", "learned", to=10**6),
-    "no count": change("core", "count", to=None),
+    "more learned than decided": change("engine", "count", "learned", to=10**6),
+    "no count": change("engine", "count", to=None),
     "an endless row": change("longest", to="long"),
     "pending as a number": change("pending", to=3),
     "pending without rows": lambda tree: tree["pending"].pop("rows"),
@@ -400,7 +420,7 @@ HOSTILE = {
         code=np.array([-1, 0]), drawn_from=np.full_like(tree["pending"]["drawn_from"], 0.25)
     ),
     "advice that nobody takes": change("pending", "advice", to=np.ones_like),
-    "a count past all counting": change("core", "count", "decided", to=2**62),
+    "a count past all counting": change("engine", "count", "decided", to=2**62),
     "a label too few": change("pending", "code", to=np.array([0])),
     "a label drawn with no chance": change("pending", "drawn_from", to=np.zeros_like),
     "a chance above one": change("pending", "drawn_from", to=lambda P: P + 1.0),
@@ -415,7 +435,7 @@ HOSTILE = {
     "a negative column": change("pending", "rows", "indices", to=lambda at: at - 1),
     "columns of another type": change("pending", "rows", "indices", to=lambda at: at.astype(np.float64)),
     "a row that is no number": change("pending", "rows", "values", to=lambda x: x * math.nan),
-    "a sheet nobody needs": change("pending", "kept", to=[{}, {}]),
+    "a sheet nobody needs": change("pending", "saved_scratch", to=[{}, {}]),
 }
 
 
@@ -432,18 +452,18 @@ def harmed(learner, path, harm):
 def test_a_file_with_a_right_checksum_and_a_wrong_content(harm, tmp_path):
     learner = started()
     _waiting = [learner.decide(X[40]), learner.decide(X[41])]
-    with pytest.raises(ModelFileError, match="it holds no learner of this version"):
+    with pytest.raises(ModelFileError, match="it does not hold a learner of this version"):
         Learner.load(harmed(learner, tmp_path / "model", harm))
 
 
 KEPT_BADLY = {
-    "as a number": change("pending", "kept", to=2),
-    "one too few": lambda tree: tree["pending"]["kept"].pop(),
-    "nothing": change("pending", "kept", 0, to=None),
-    "no scratch": lambda tree: tree["pending"]["kept"][0].pop("p"),
-    "too short": change("pending", "kept", 0, "scores", to=lambda z: z[:2].copy()),
-    "no number": change("pending", "kept", 0, "p", to=lambda p: p * math.nan),
-    "an endless number": change("pending", "kept", 1, "kept", "step", to=math.inf),
+    "as a number": change("pending", "saved_scratch", to=2),
+    "one too few": lambda tree: tree["pending"]["saved_scratch"].pop(),
+    "nothing": change("pending", "saved_scratch", 0, to=None),
+    "no scratch": lambda tree: tree["pending"]["saved_scratch"][0].pop("p"),
+    "too short": change("pending", "saved_scratch", 0, "z", to=lambda z: z[:2].copy()),
+    "no number": change("pending", "saved_scratch", 0, "p", to=lambda p: p * math.nan),
+    "an endless number": change("pending", "saved_scratch", 1, "now", "step", to=math.inf),
 }
 
 
@@ -451,7 +471,7 @@ KEPT_BADLY = {
 def test_a_decision_whose_own_scores_are_damaged(harm, tmp_path):
     learner = started(delay=2)
     _waiting = [learner.decide(X[40]), learner.decide(X[41])]
-    with pytest.raises(ModelFileError, match="it holds no learner of this version"):
+    with pytest.raises(ModelFileError, match="it does not hold a learner of this version"):
         Learner.load(harmed(learner, tmp_path / "model", harm))
 
 
@@ -462,10 +482,10 @@ def test_a_decision_whose_own_scores_are_damaged(harm, tmp_path):
         (change("span", "count", to=9), "span points outside"),
         (change("span", "count", to=-1), "is not a count"),
         (lambda state: state["span"].update(free=len(state["values"]) + 1), "span points outside"),
-        (lambda state: state["end"].__setitem__(0, 10**9), "row outside its strip"),
-        (lambda state: state["begin"].__setitem__(0, -1), "row outside its strip"),
-        (lambda state: state["end"].__setitem__(0, 3), "row outside its strip"),
-        (lambda state: (state["begin"].__setitem__(0, 0), state["end"].__setitem__(0, 7)), "row of more than 6"),
+        (lambda state: state["end"].__setitem__(0, 10**9), "example outside its buffer"),
+        (lambda state: state["begin"].__setitem__(0, -1), "example outside its buffer"),
+        (lambda state: state["end"].__setitem__(0, 3), "example outside its buffer"),
+        (lambda state: (state["begin"].__setitem__(0, 0), state["end"].__setitem__(0, 7)), "example of more than 6"),
         (lambda state: state["y"].__setitem__(0, K), "label outside"),
         (lambda state: state["y"].__setitem__(0, -1), "label outside"),
     ],
@@ -474,21 +494,21 @@ def test_a_decision_whose_own_scores_are_damaged(harm, tmp_path):
 def test_a_history_that_points_outside_itself(harm, message, tmp_path):
     learner = make("hinge-lmc", feedback="bandit", memory=8)
     learner.play(X[:10], Y[:10])
-    assert learner._core.state.span[0].count > 0
+    assert learner._engine.state.span[0].count > 0
     with pytest.raises(ModelFileError, match=message):
-        Learner.load(harmed(learner, tmp_path / "model", lambda tree: harm(tree["core"]["state"])))
+        Learner.load(harmed(learner, tmp_path / "model", lambda tree: harm(tree["engine"]["state"])))
 
 
 @pytest.mark.parametrize("column", [6, -1, 2**31 - 1])
 def test_a_sparse_history_that_points_outside_itself(column, tmp_path):
     learner = make("hinge-lmc", feedback="bandit", memory=8)
     learner.play(sp.csr_matrix(X[:10]), Y[:10])
-    assert learner._core.sparse and learner._core.state.span[0].count > 0
+    assert learner._engine.sparse and learner._engine.state.span[0].count > 0
 
     def harm(tree):
-        tree["core"]["state"]["indices"][3] = column
+        tree["engine"]["state"]["indices"][3] = column
 
-    with pytest.raises(ModelFileError, match=r"column outside 0\.\.5"):
+    with pytest.raises(ModelFileError, match=r"feature outside 0\.\.5"):
         Learner.load(harmed(learner, tmp_path / "model", harm))
 
 
@@ -507,8 +527,8 @@ def test_a_sparse_row_that_points_outside_itself(indices, tmp_path):
 def test_a_support_that_is_larger_than_its_room(size, tmp_path):
     learner = make("separable", feedback="bandit", kernel=True, support=5)
     learner.play(X[:3], Y[:3])
-    harm = change("core", "state", "size", "rows", to=size)
-    with pytest.raises(ModelFileError, match=r"not a count|points outside"):
+    harm = change("engine", "state", "size", "rows", to=size)
+    with pytest.raises(ModelFileError, match=r"not a count|is above"):
         Learner.load(harmed(learner, tmp_path / "model", harm))
 
 
@@ -530,10 +550,10 @@ def test_grown_and_taught_learners_say_so_after_loading(again):
     grown.grow(classes=range(K + 1))
     with pytest.raises(gaptron.NoBoundError, match="labels were added"):
         _ = again(grown).certificate
-    taught = started(feedback="bandit")
-    taught.learn_logged(X[40], 1, 0.5, correct=False)
-    with pytest.raises(gaptron.NoBoundError, match="taught by decisions"):
-        _ = again(taught).certificate
+    off_policy = started(feedback="bandit")
+    off_policy.learn_logged(X[40], 1, 0.5, correct=False)
+    with pytest.raises(gaptron.NoBoundError, match="learned from logged decisions"):
+        _ = again(off_policy).certificate
 
 
 def test_a_decision_waits_while_features_are_added(again):

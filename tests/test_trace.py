@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gaptron
-from gaptron.trace import Tally, checkpoints
-from gaptron.validation import Classes
+from gaptron.data.labels import Classes
+from gaptron.learner.trace import Tally, checkpoints
 
 
 def trace(codes=(0, 1, 2, 1), truth=(0, 2, 2, 0), names=("a", "b", "c")):
@@ -35,7 +35,7 @@ def test_sums():
 def test_two_traces_add_up():
     both = trace() + trace()
     assert (both.rounds, both.mistakes, both.expected_mistakes) == (8, 4, 4.5)
-    with pytest.raises(gaptron.InputError, match="different learners"):
+    with pytest.raises(gaptron.InputError, match="learners with different labels"):
         trace() + trace(names=("x", "y", "z"))
 
 

@@ -6,23 +6,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gaptron.errors import InputError
-from gaptron.types import Sparse, SparseRow
-from gaptron.validation import (
+from gaptron.data.examples import (
     LARGEST_NORM,
     SMALLEST_NORM,
-    Classes,
-    as_advice,
-    as_row,
-    as_rows,
-    block,
     checked,
-    checked_row,
-    n_rows,
+    checked_example,
     norms,
-    row_like,
-    to_dense,
 )
+from gaptron.data.feedback import as_advice
+from gaptron.data.labels import Classes
+from gaptron.errors import InputError
+from gaptron.types import Sparse, SparseRow
 
 X = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [4.0, 5.0, 6.0]])
 
@@ -30,61 +24,84 @@ X = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [4.0, 5.0, 6.0]
 def test_right_rows_are_not_copied():
     for kind in (np.float64, np.float32):
         mine = X.astype(kind)
-        rows, width = as_rows(mine)
-        assert np.shares_memory(rows, mine) and width == 3 and not rows.flags.writeable and mine.flags.writeable
+        examples = checked(mine)
+        rows = examples.rows
+        assert np.shares_memory(rows, mine) and not rows.flags.writeable and mine.flags.writeable
+        assert examples.width == 3 and len(examples) == 4
     S = sp.csr_matrix(X)
-    rows, width = as_rows(S)
-    assert isinstance(rows, Sparse) and width == 3
+    rows = checked(S).rows
+    assert isinstance(rows, Sparse) and checked(S).width == 3
     assert np.shares_memory(rows.values, S.data) and np.shares_memory(rows.indices, S.indices)
 
 
 def test_sparse_rows_hold_the_same_numbers_whatever_their_writing():
     for make in (sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.dok_matrix):
-        rows, width = as_rows(make(X))
-        assert rows.indices.dtype == rows.indptr.dtype == np.int32
-        np.testing.assert_array_equal(to_dense(rows, width), X)
-        assert n_rows(rows) == 4
+        examples = checked(make(X))
+        assert examples.rows.indices.dtype == examples.rows.indptr.dtype == np.int32
+        np.testing.assert_array_equal(examples.in_layout(False), X)
+        assert len(examples) == 4
 
 
 def test_unsorted_indices_are_sorted_in_a_copy():
     S = sp.csr_matrix((np.array([3.0, 1.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     before = S.indices.copy()
-    rows, width = as_rows(S)
-    np.testing.assert_array_equal(rows.indices, [0, 2])
+    examples = checked(S)
+    np.testing.assert_array_equal(examples.rows.indices, [0, 2])
     np.testing.assert_array_equal(S.indices, before)
-    np.testing.assert_array_equal(to_dense(rows, width), [[1, 0, 3]])
+    np.testing.assert_array_equal(examples.in_layout(False), [[1, 0, 3]])
 
 
-def test_blocks_are_the_rows_between():
-    dense, width = as_rows(X)
-    sparse, _ = as_rows(sp.csr_matrix(X))
-    for rows in (dense, sparse):
-        for start, stop in [(0, 4), (1, 3), (2, 2), (3, 4)]:
-            plain = block(rows, start, stop, False, width)
-            packed = block(rows, start, stop, True, width)
-            np.testing.assert_array_equal(plain, X[start:stop])
-            assert n_rows(packed) == stop - start
-            np.testing.assert_array_equal(to_dense(packed, width), X[start:stop])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_slice_of_examples_is_the_examples_between(form):
+    examples = checked(form(X))
+    for start, stop in [(0, 4), (1, 3), (2, 2), (3, 4), (-2, None), (1, 100)]:
+        part = examples[start:stop]
+        wanted = X[start:stop]
+        assert len(part) == len(wanted) and part.width == 3
+        assert part.longest == np.linalg.norm(wanted, axis=1).max(initial=0.0)
+        np.testing.assert_array_equal(part.in_layout(False), wanted)
+        packed = part.in_layout(True)
+        assert isinstance(packed, Sparse) and len(packed.indptr) == len(wanted) + 1
+        np.testing.assert_array_equal(np.asarray(sp.csr_array(part.as_matrix()).todense()), wanted)
+    for step in (2, -1):
+        part = examples[::step]
+        np.testing.assert_array_equal(part.in_layout(False), X[::step])
+        np.testing.assert_allclose(part.norms, np.linalg.norm(X[::step], axis=1), rtol=1e-15)
 
 
-def test_one_row_in_either_layout():
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_matrix])
+def test_examples_by_index_are_examples_checked_one_by_one(form):
+    examples = checked(form(X))
+    for at in (0, 1, 2, 3, -1):
+        one, alone = examples[at], checked_example(X[at])
+        assert (one.width, one.norm) == (alone.width, pytest.approx(alone.norm, rel=1e-7))
+        np.testing.assert_array_equal(one.in_layout(False), X[at])
+        assert one.in_layout(False).dtype == np.float64
+        assert checked_example(one) is one
+        np.testing.assert_array_equal(checked(one).in_layout(False), X[at][None])
+    for at in (4, -5):
+        with pytest.raises(IndexError):
+            examples[at]
+
+
+def test_one_example_in_either_layout():
     for x in (X[1], X[1:2], sp.csr_matrix(X[1:2]), [1, 0, 3]):
-        row, width = as_row(x)
-        assert width == 3
-        np.testing.assert_array_equal(row_like(row, False, 3), X[1])
-        packed = row_like(row, True, 3)
+        example = checked_example(x)
+        assert example.width == 3
+        np.testing.assert_array_equal(example.in_layout(False), X[1])
+        packed = example.in_layout(True)
         assert isinstance(packed, SparseRow)
         np.testing.assert_array_equal(packed.indices, [0, 2])
         np.testing.assert_array_equal(packed.values, [1, 3])
 
 
-def test_one_row_is_a_copy():
+def test_one_example_is_a_copy():
     x = X[1].copy()
-    row, _ = as_row(x)
-    assert not np.shares_memory(row, x)
+    assert not np.shares_memory(checked_example(x).row, x)
+    assert not np.shares_memory(checked(x[None])[0].row, x)
     S = sp.csr_matrix(X[1:2])
-    packed, _ = as_row(S)
-    assert not np.shares_memory(packed.values, S.data) and not np.shares_memory(packed.indices, S.indices)
+    for packed in (checked_example(S).row, checked(S)[0].row):
+        assert not np.shares_memory(packed.values, S.data) and not np.shares_memory(packed.indices, S.indices)
 
 
 def test_codes_and_back():
@@ -126,12 +143,12 @@ def test_long_class_lists_are_shown_in_part():
     "bad,problem",
     [
         (np.array([["1", "2"]]), "X holds <U1, not numbers"),
-        (np.array([[1, "2"]], dtype=object), "X holds texts, not numbers"),
-        (np.array([[1, "1_0"]], dtype=object), "X holds texts, not numbers"),
+        (np.array([[1, "2"]], dtype=object), "X holds text, not numbers"),
+        (np.array([[1, "1_0"]], dtype=object), "X holds text, not numbers"),
         (np.array([[1, None]], dtype=object), "row 0 of X holds NaN or infinity"),
-        (np.array([[1, {}]], dtype=object), "X holds what is not a number"),
+        (np.array([[1, {}]], dtype=object), "X holds a value that is not a number"),
         (np.array([["2020-01-01"]], dtype="M8[D]"), r"X holds datetime64\[D\], not numbers"),
-        (np.array([[10**400]], dtype=object), "X holds what is not a number"),
+        (np.array([[10**400]], dtype=object), "X holds a value that is not a number"),
         (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "masked"),
         (np.array([[1.0, np.nan]]), "row 0 of X holds NaN or infinity"),
         (np.array([[1.0], [-np.inf]]), "row 1 of X holds NaN or infinity"),
@@ -148,7 +165,7 @@ def test_what_is_not_a_finite_number_is_refused(bad, problem):
 @pytest.mark.parametrize("bad", [["1", "2"], [1, "2"], ["1_0"], [1 + 1j], [None], "12", [[1], [2]], {"a": 1}])
 def test_one_row_follows_the_same_rules(bad):
     with pytest.raises(InputError):
-        checked_row(bad)
+        checked_example(bad)
 
 
 def test_a_stale_flag_of_scipy_is_not_believed():
@@ -157,17 +174,16 @@ def test_a_stale_flag_of_scipy_is_not_believed():
         expected = S.toarray()
         S.has_sorted_indices = S.has_canonical_format = True
         before = S.indices.copy(), S.data.copy()
-        rows, width = as_rows(S)
-        assert (np.diff(rows.indices) > 0).all()
-        np.testing.assert_array_equal(to_dense(rows, width), expected)
+        examples = checked(S)
+        assert (np.diff(examples.rows.indices) > 0).all()
+        np.testing.assert_array_equal(examples.in_layout(False), expected)
         np.testing.assert_array_equal(S.indices, before[0])
         np.testing.assert_array_equal(S.data, before[1])
 
 
 def test_rows_in_order_are_taken_as_such_whatever_lies_between_them():
     S = sp.csr_array((np.ones(4), np.array([1, 2, 0, 2]), np.array([0, 0, 2, 2, 4, 4])), shape=(5, 3))
-    rows, _ = as_rows(S)
-    assert np.shares_memory(rows.values, S.data)
+    assert np.shares_memory(checked(S).rows.values, S.data)
 
 
 @pytest.mark.parametrize("make", [sp.csc_matrix, sp.csr_matrix])
@@ -217,25 +233,25 @@ def test_rows_have_a_norm_within_the_stated_range(form, norm, right):
     x = form(np.array([[0.0, -norm]]))
     if right:
         assert checked(X).longest == max(1.0, norm)
-        assert checked_row(x).norm == pytest.approx(norm, rel=1e-15)
+        assert checked_example(x).norm == pytest.approx(norm, rel=1e-15)
         return
     with pytest.raises(InputError, match=r"row 1 of X has norm .* zero or .* between 1e-60 and 1e\+60: scale the rows"):
         checked(X)
     with pytest.raises(InputError, match=r"x has norm .* between 1e-60 and 1e\+60: scale the rows"):
-        checked_row(x)
+        checked_example(x)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_one_row_is_finite(bad):
     for x in ([1.0, bad], sp.csr_array(np.array([[1.0, bad]]))):
         with pytest.raises(InputError, match="x holds NaN or infinity"):
-            checked_row(x)
+            checked_example(x)
 
 
 def test_no_rows_have_no_norm():
-    assert checked(np.zeros((0, 3)))[1:] == (3, 0.0, None)
-    assert checked(sp.csr_array((0, 3)))[1:] == (3, 0.0, None)
-    assert checked(np.zeros((2, 0)))[1:] == (0, 0.0, None)
+    for X, width in ((np.zeros((0, 3)), 3), (sp.csr_array((0, 3)), 3), (np.zeros((2, 0)), 0)):
+        examples = checked(X)
+        assert (examples.width, examples.longest, examples.outlier) == (width, 0.0, None)
 
 
 # --- labels --------------------------------------------------------------------------------------------------
@@ -273,7 +289,9 @@ def test_labels_of_one_kind_are_a_typed_array():
 
 @pytest.mark.parametrize("missing", [None, math.nan, np.nan, np.float32("nan")])
 def test_what_means_missing_is_no_class(missing):
-    with pytest.raises(InputError, match=r"classes holds (None|nan), which means that a label is missing: use a word"):
+    with pytest.raises(
+        InputError, match=r"classes holds (None|nan), which means that a label is missing: use a string"
+    ):
         Classes(["a", missing])
 
 

@@ -1,11 +1,11 @@
-"""Forged model files: the numbers of a saved learner set to others, under a right checksum, then loaded and used.
+"""Forge model files: change the values of a saved learner under a valid checksum, then load and use the file.
 
-A forgery must be refused with a `ModelFileError`, or give a learner that plays without touching memory that is not its
-own. To see silent overruns run it without the compiler, where Python checks every index:
+A forgery must be refused with a `ModelFileError`, or give a learner that plays without accessing memory outside its
+arrays. To detect silent overruns run it without the compiler, where Python checks every index:
 
-    NUMBA_DISABLE_JIT=1 python benchmarks/fuzz/forgeries.py [--forgeries 100000] [--seed 0]
+    NUMBA_DISABLE_JIT=1 PYTHONPATH=. python benchmarks/fuzz/forgeries.py [--forgeries 100000] [--seed 0]
 
-Prints how many were tried, refused and played; any other exception, and any crash, ends it.
+Prints how many were tried, refused and played; any other exception or crash stops it.
 """
 
 import argparse
@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from tests.algorithms.variants import variants_of
 
-from gaptron import Learner, ModelFileError, model_file
+from gaptron import Learner, ModelFileError
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import GaptronError
+from gaptron.learner import model_file
 from gaptron.types import Feedback
 
 INTEGERS = (-1, 0, 1, 5, 5000, 2**31, 2**53, 2**63 - 1, -(2**63))
@@ -34,32 +36,35 @@ Y = np.random.default_rng(1).integers(0, K, ROUNDS)
 
 
 def learners() -> Iterator[tuple[str, Any]]:
-    """A learner of every algorithm, feedback and layout, taught a little, with decisions in flight."""
+    """Yield a learner of every algorithm, feedback and layout, after some rounds, with pending decisions."""
     for name in NAMES:
         card = load(name).CARD
-        kinds = {"": {}, **{word: dict(variant.settings) for word, variant in card.variants.items()}}
+        kinds = {"": {}, **{word: dict(variant.settings) for word, variant in variants_of(name).items()}}
         if name == "frugal-gaptron":
             kinds["delay"] = {"delay": 2}
         for word, settings in kinds.items():
             for feedback in card.feedback:
                 for sparse in (False, True):
-                    rows = sp.csr_matrix(X) if sparse else X
+                    examples = sp.csr_matrix(X) if sparse else X
                     labels = Y % 2 if card.most_classes == 2 else Y
-                    given = {"norm": 8.0, "radius": 1.0, "horizon": 500, **settings}
+                    arguments = {"norm": 8.0, "radius": 1.0, "horizon": 500, **settings}
                     shown = "label-efficient" if feedback is Feedback.GRAPH else feedback.word
                     try:
                         learner = Learner(
-                            name, n_classes=card.most_classes or K, feedback=shown, seed=0, **small(name), **given
+                            name, n_classes=card.most_classes or K, feedback=shown, seed=0, **small(name), **arguments
                         )
-                        learner.play(rows[:20], labels[:20])
+                        learner.play(examples[:20], labels[:20])
                     except GaptronError:
-                        continue  # a variant that is for another feedback
-                    waiting = [learner.decide(rows[t]) for t in (20, 21)]
-                    yield f"{name} {word} {shown} {'sparse' if sparse else 'dense'}", (learner, waiting, rows, labels)
+                        continue  # the variant does not support this feedback
+                    waiting = [learner.decide(examples[t]) for t in (20, 21)]
+                    yield (
+                        f"{name} {word} {shown} {'sparse' if sparse else 'dense'}",
+                        (learner, waiting, examples, labels),
+                    )
 
 
 def small(name: str) -> dict[str, Any]:
-    """Settings that keep the slow ones small."""
+    """Return settings that make the slow algorithms fast."""
     return {
         "aggregating": {"chains": 2, "steps": 1, "memory": 8},
         "hinge-lmc": {"chains": 2, "steps": 1, "memory": 8},
@@ -68,14 +73,14 @@ def small(name: str) -> dict[str, Any]:
     }.get(name, {})
 
 
-def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value of a tree; of long arrays a few."""
+def paths(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to every value of a tree; for arrays, to a few elements."""
     if isinstance(tree, dict):
-        for word, part in tree.items():
-            yield from places(part, (*path, word))
+        for word, child in tree.items():
+            yield from paths(child, (*path, word))
     elif isinstance(tree, (list, tuple)):
-        for i, part in enumerate(tree):
-            yield from places(part, (*path, i))
+        for i, child in enumerate(tree):
+            yield from paths(child, (*path, i))
     elif isinstance(tree, np.ndarray) and tree.size:
         yield from ((*path, np.unravel_index(i, tree.shape)) for i in {0, tree.size // 2, tree.size - 1})
         yield path
@@ -84,7 +89,7 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def forged(tree: Any, path: tuple[Any, ...], rng: np.random.Generator) -> Any:
-    """A copy of the tree with another value there."""
+    """Return a copy of the tree with a different value at this path."""
     tree = copy.deepcopy(tree)
     holder = tree
     for step in path[:-1]:
@@ -112,8 +117,8 @@ def forged(tree: Any, path: tuple[Any, ...], rng: np.random.Generator) -> Any:
     return tree
 
 
-def use(path: Path, rows: Any, labels: Any) -> str:
-    """Load a file and use what it holds as its owner would."""
+def use(path: Path, examples: Any, labels: Any) -> str:
+    """Load a file and use the learner as a user would."""
     try:
         learner = Learner.load(path)
     except ModelFileError:
@@ -121,7 +126,7 @@ def use(path: Path, rows: Any, labels: Any) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            answers = np.asarray(labels)
+            truth = np.asarray(labels)
             for decision in learner.pending.values():
                 if learner.problem.feedback is Feedback.FULL:
                     learner.learn(decision, label=learner.classes[0])
@@ -129,45 +134,45 @@ def use(path: Path, rows: Any, labels: Any) -> str:
                     learner.learn(decision, correct=bool(decision.round % 2))
                 else:
                     learner.learn(decision)
-            learner.predict(rows)
-            learner.distribution(rows)
-            learner.play(rows[22:], answers[22:])
+            learner.predict(examples)
+            learner.distribution(examples)
+            learner.play(examples[22:], truth[22:])
             _ = learner.weights, learner.advice
     except GaptronError:
         return "refused later"
-    except (ArithmeticError, ValueError):  # interpreted, a root of a negative number; compiled, it would be NaN
-        return "makes no sense"
+    except (ArithmeticError, ValueError):  # interpreted, the root of a negative number raises; compiled, it is NaN
+        return "arithmetic error"
     return "played"
 
 
 def run(forgeries: int, seed: int, each: int | None = None, without: tuple[str, ...] = ()) -> Counter[str]:
-    """Forge that many files, spread evenly over all learners but those of the algorithms left out."""
+    """Forge this many files, spread evenly over all learners except those of the excluded algorithms."""
     rng, counts = np.random.default_rng(seed), Counter[str]()
     everyone = [(name, made) for name, made in learners() if made[0].algorithm not in without]
     share = each or -(-forgeries // len(everyone))
     with TemporaryDirectory() as folder:
         path = Path(folder, "model")
-        for _, (learner, _waiting, rows, labels) in everyone:
+        for _, (learner, _waiting, examples, labels) in everyone:
             tree = learner.__getstate__()
-            ways = list(places(tree))
+            known_paths = list(paths(tree))
             for _ in range(share):
                 try:
-                    model_file.write(path, forged(tree, ways[rng.integers(len(ways))], rng))
+                    model_file.write(path, forged(tree, known_paths[rng.integers(len(known_paths))], rng))
                 except ModelFileError:
                     counts["not a file"] += 1
                     continue
-                counts[use(path, rows, labels)] += 1
+                counts[use(path, examples, labels)] += 1
     return counts
 
 
 def main() -> None:
-    """The whole run."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--forgeries", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--without", default="", help="algorithms to leave out, such as exp4, which is slow to load")
-    given = parser.parse_args()
-    counts = run(given.forgeries, given.seed, without=tuple(given.without.split(",")))
+    parser.add_argument("--without", default="", help="algorithms to exclude, such as exp4, which is slow to load")
+    options = parser.parse_args()
+    counts = run(options.forgeries, options.seed, without=tuple(options.without.split(",")))
     print(f"{sum(counts.values())} forgeries: {dict(counts)}; no crash")
 
 

@@ -1,8 +1,8 @@
-"""Hostile files for every reader of logged decisions: logs.py [inputs per reader] [seed] [reader ...]
+"""Fuzz every reader of logged decisions: logs.py [inputs per reader] [seed] [reader ...]
 
-Good files are damaged at random: bytes flipped, cut, doubled and glued, fields replaced by values that parse but make
-no sense, headers of arrays rewritten. A reader may return a log or raise an error of gaptron's own tree that names the
-file. Anything else (another exception, a log that breaks its own promises) is printed and counted.
+Valid files are damaged at random: bytes flipped, removed, repeated and inserted, fields replaced by invalid values,
+headers of arrays rewritten. A reader may return a log or raise a GaptronError that names the file. Anything else
+(another exception, a log that violates its invariants) is printed and counted.
 """
 
 import copy
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gaptron.errors import GaptronError
-from gaptron.logged import DamagedLogWarning, Log, open_log, save_log
+from gaptron.offpolicy import DamagedLogWarning, Log, open_log, save_log
 
 NASTY: list[Any] = [
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, -(10**400), 0.5, -0.0, 1e308, 1e-320, float("nan"), float("inf"),
@@ -34,7 +34,7 @@ RAW = [
 
 
 def good_files(rng: np.random.Generator) -> dict[str, bytes]:
-    """A small log in every form."""
+    """Return a small log in every format."""
     files = {}
     with tempfile.TemporaryDirectory() as folder:
         for classes in (("a", "b", "c"), (1, 2, 3)):
@@ -51,7 +51,7 @@ def good_files(rng: np.random.Generator) -> dict[str, bytes]:
 
 
 def damage_bytes(data: bytes, rng: np.random.Generator) -> bytes:
-    """Flip, cut, double, insert."""
+    """Flip, remove, repeat and insert bytes."""
     parts = bytearray(data)
     for _ in range(rng.integers(1, 4)):
         at = int(rng.integers(0, len(parts) + 1))
@@ -70,12 +70,12 @@ def damage_bytes(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def nasty(rng: np.random.Generator) -> Any:
-    """One of the values, a copy: they are damaged further."""
+    """Return a copy of one of the values, because it may be damaged further."""
     return copy.deepcopy(NASTY[rng.integers(0, len(NASTY))])
 
 
 def damage_fields(data: bytes, rng: np.random.Generator) -> bytes:
-    """Replace, drop or add values that JSON allows."""
+    """Replace, remove or add values that JSON allows."""
     lines = [json.loads(line) for line in data.splitlines()]
     for _ in range(rng.integers(1, 4)):
         node: Any = lines
@@ -100,7 +100,7 @@ def damage_fields(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def damage_arrays(data: bytes, rng: np.random.Generator) -> bytes:
-    """Arrays of other shapes, kinds and numbers."""
+    """Change the shapes, types and values of arrays."""
     with np.load(io.BytesIO(data)) as archive:
         arrays: dict[str, Any] = dict(archive)
     for _ in range(rng.integers(1, 4)):
@@ -136,15 +136,15 @@ def damage_arrays(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def check(log: Log) -> None:
-    """What every log promises."""
+    """Assert the invariants of a log."""
     assert np.isfinite(log.X.data if hasattr(log.X, "indptr") else log.X).all()
-    assert ((log.probability > 0) & (log.probability <= 1)).all() and ((log.reward >= 0) & (log.reward <= 1)).all()
+    assert ((log.propensity > 0) & (log.propensity <= 1)).all() and ((log.reward >= 0) & (log.reward <= 1)).all()
     assert log.n_rounds >= 1 and log.n_classes >= 2 and 0 <= log.codes.min() and log.codes.max() < log.n_classes
     assert len({type(label) for label in log.classes}) == 1 and len(set(log.classes)) == log.n_classes
 
 
 def fuzz(reader: str, inputs: int, seed: int, complain: Callable[[str], None] = print) -> Counter[str]:
-    """Try so many inputs on one reader; counts what came of them."""
+    """Try this many inputs on one reader, and count the outcomes."""
     rng = np.random.default_rng([seed, len(reader)])
     outcomes: Counter[str] = Counter()
     files = {name: data for name, data in good_files(rng).items() if name.endswith(reader)}
@@ -156,7 +156,7 @@ def fuzz(reader: str, inputs: int, seed: int, complain: Callable[[str], None] = 
         for number in range(inputs):
             data = files[names[number % len(names)]]
             by_field = damage_arrays if reader.endswith("npz") else damage_fields
-            with warnings.catch_warnings(action="ignore"):  # numpy's, of numbers that do not fit
+            with warnings.catch_warnings(action="ignore"):  # from numpy, for numbers out of range
                 damaged = by_field(data, rng) if rng.random() < 0.5 and not reader.endswith("gz") else data
             if damaged is data or rng.random() < 0.2:
                 damaged = damage_bytes(damaged, rng)
@@ -170,7 +170,7 @@ def fuzz(reader: str, inputs: int, seed: int, complain: Callable[[str], None] = 
                 outcomes["refused" if named else "refused without the file's name"] += 1
                 if not named:
                     complain(f"{reader} input {number}: no file in {error!r}")
-            except Exception as error:  # what we look for
+            except Exception as error:  # a failure
                 outcomes["WRONG"] += 1
                 complain(f"{reader} input {number}: {error!r}")
             outcomes["slowest, ms"] = max(outcomes["slowest, ms"], int(1000 * (time.perf_counter() - started)))

@@ -1,12 +1,12 @@
-"""Fuzz the stream readers: valid files, mutated at random, must be read or refused in one clear error.
+"""Fuzz the stream readers: valid files, mutated at random, must be read or refused with a GaptronError.
 
     python benchmarks/fuzz/readers.py                       # 100,000 inputs for every reader
-    python benchmarks/fuzz/readers.py --inputs 2000 csv vw  # fewer, of some readers
+    python benchmarks/fuzz/readers.py --inputs 2000 csv vw  # fewer inputs, for some readers
 
-A failure is an error that is no GaptronError, a reading that takes more than a second for less than 100 kB, memory far
-above the size of the file, or rounds that differ between the whole file and its chunks, measured before or not. Each
-failing input is kept in the folder that --keep names. Inputs are numbered: `--first N --inputs 1` repeats the one
-called N.
+A failure is an error that is not a GaptronError, a file of less than 100 kB that takes more than a second to read,
+memory far above the size of the file, or rounds that differ between the whole file and its chunks, with and without
+measuring. Failing inputs are saved in the folder given by --keep. Inputs are numbered: `--first N --inputs 1` repeats
+number N.
 """
 
 import argparse
@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 from gaptron.errors import GaptronError
 from gaptron.streams import Chunks, Stream, csv_text, open_stream
 
-SLOW, SMALL = 1.0, 100_000  # seconds that no file of fewer bytes may take
-MEMORY_FACTOR, MEMORY_BASE = 100, 16_000_000  # bytes: so many times the file, and what unpacking takes
-EVERY = 25  # one reading in so many is watched for memory, which makes it slow
+SLOW, SMALL = 1.0, 100_000  # a smaller file (bytes) must not take longer (seconds)
+MEMORY_FACTOR, MEMORY_BASE = 100, 16_000_000  # bytes allowed: a multiple of the file, plus a constant for decompression
+EVERY = 25  # memory is traced for one input in this many, because it is slow
 
 TOKENS = [
     *(b"0 1 -1 +1 01 1_0 1e5 1e400 1e-400 .5 5. nan -inf inf infinity 0x10 2147483646 2147483648 1d5 -0".split()),
@@ -49,7 +49,7 @@ TOKENS = [
 
 
 def text_files(rng: random.Random) -> dict[str, bytes]:
-    """A small valid file of every format that is text."""
+    """Return a small valid file of every text format."""
     rounds = [(rng.choice("012"), sorted(rng.sample(range(1, 9), 3))) for _ in range(rng.randint(2, 12))]
     values = [rng.choice(["1", "-2.5", "0.125", "3e-2", "7", "1.0000000000000002"]) for _ in range(3)]
     rows = [(label, list(zip(columns, values))) for label, columns in rounds]
@@ -65,7 +65,7 @@ def text_files(rng: random.Random) -> dict[str, bytes]:
 
 
 def binary_files(rng: random.Random) -> dict[str, bytes]:
-    """A small valid file of every format that is not."""
+    """Return a small valid file of every binary format."""
     T = rng.randint(2, 12)
     X, y = np.array([[rng.random() for _ in range(3)] for _ in range(T)]), np.arange(T) % 3
     plain, sparse, parquet = io.BytesIO(), io.BytesIO(), io.BytesIO()
@@ -80,17 +80,19 @@ def binary_files(rng: random.Random) -> dict[str, bytes]:
 
 
 def mutated(data: bytes, rng: random.Random, tokens: list[bytes]) -> bytes:
-    """The file with some pieces cut out, doubled, overwritten or put in."""
+    """Return the data with some bytes removed, repeated, overwritten or inserted."""
     for _ in range(rng.choice([0, 1, 1, 2, 3, 8])):
         at = rng.randrange(len(data) + 1)
         stop = min(len(data), at + rng.choice([0, 1, 1, 2, 10]))
-        piece = rng.choice([b"", rng.choice(tokens), bytes([rng.randrange(256)]), data[at:stop] * 2, data[: at // 2]])
-        data = data[:at] + piece + data[stop:]
+        inserted = rng.choice(
+            [b"", rng.choice(tokens), bytes([rng.randrange(256)]), data[at:stop] * 2, data[: at // 2]]
+        )
+        data = data[:at] + inserted + data[stop:]
     return data
 
 
 def packed(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    """Now and then compressed, and then sometimes damaged."""
+    """Compress the data, and sometimes damage the result."""
     import bz2  # noqa: PLC0415
     import gzip  # noqa: PLC0415
     import lzma  # noqa: PLC0415
@@ -103,60 +105,60 @@ def packed(data: bytes, rng: random.Random) -> tuple[str, bytes]:
 
 
 def options(name: str, rng: random.Random) -> dict[str, object]:
-    """Sometimes the user says more."""
-    said: dict[str, object] = {"format": name}
+    """Return random options for the reader."""
+    chosen: dict[str, object] = {"format": name}
     if rng.random() < 0.3:
-        said["classes"] = rng.choice([[0, 1, 2], ["0", "1", "2"], ["a", 1], [0.5, 1]])
+        chosen["classes"] = rng.choice([[0, 1, 2], ["0", "1", "2"], ["a", 1], [0.5, 1]])
     if rng.random() < 0.3:
-        said["n_features"] = rng.choice([1, 3, 8, 1000])
+        chosen["n_features"] = rng.choice([1, 3, 8, 1000])
     if name == "svmlight" and rng.random() < 0.3:
-        said["index_base"] = rng.choice([0, 1, "auto"])
+        chosen["index_base"] = rng.choice([0, 1, "auto"])
     if name in ("csv", "tsv") and rng.random() < 0.3:
-        said["header"] = rng.choice([True, False])
+        chosen["header"] = rng.choice([True, False])
     if name in ("csv", "tsv", "parquet") and rng.random() < 0.3:
-        said["label"] = rng.choice(["y", 0, -1, "a", "0"])
-    return said
+        chosen["label"] = rng.choice(["y", 0, -1, "a", "0"])
+    return chosen
 
 
-def reading(path: Path, said: dict[str, object], chunk: int | None) -> object:
-    """What a reading gives: rows and labels, or the error."""
+def reading(path: Path, chosen: dict[str, object], chunk: int | None) -> object:
+    """Return the classes, examples and labels of a file, or the error."""
     try:
-        stream = open_stream(path, chunk=chunk, **said)  # type: ignore[arg-type]
+        stream = open_stream(path, chunk=chunk, **chosen)  # type: ignore[arg-type]
         if isinstance(stream, Stream):
-            parts = [(stream.X, stream.y)]
+            chunks = [(stream.X, stream.y)]
         else:
             assert isinstance(stream, Chunks)
-            parts = list(stream)
+            chunks = list(stream)
     except GaptronError as error:
         return error
-    rows = [tuple(_pairs(X, t)) for X, _ in parts for t in range(X.shape[0])]
-    return stream.classes, rows, [code for _, y in parts for code in y.tolist()]
+    rows = [tuple(_pairs(X, t)) for X, _ in chunks for t in range(X.shape[0])]
+    return stream.classes, rows, [code for _, y in chunks for code in y.tolist()]
 
 
 def _pairs(X: object, t: int) -> list[tuple[int, float]]:
     if isinstance(X, np.ndarray):
         return list(enumerate(X[t].tolist()))
-    part = slice(*X.indptr[t : t + 2])  # type: ignore[attr-defined]
-    return list(zip(X.indices[part].tolist(), X.data[part].tolist()))  # type: ignore[attr-defined]
+    row = slice(*X.indptr[t : t + 2])  # type: ignore[attr-defined]
+    return list(zip(X.indices[row].tolist(), X.data[row].tolist()))  # type: ignore[attr-defined]
 
 
-def failure(path: Path, said: dict[str, object], watch: bool) -> tuple[str, str]:
-    """What happened ("read", "refused"), and what is wrong with that ("": nothing)."""
+def failure(path: Path, chosen: dict[str, object], trace_memory: bool) -> tuple[str, str]:
+    """Return the outcome ("read", "refused" or "failed") and the description of a failure."""
     size = path.stat().st_size
-    if watch:
+    if trace_memory:
         tracemalloc.start()
     start = time.perf_counter()
     try:
-        whole = reading(path, said, None)
+        whole = reading(path, chosen, None)
         seconds = time.perf_counter() - start
-        peak = tracemalloc.get_traced_memory()[1] if watch else 0
-        ways = [] if said["format"] == "npz" else [{"measure": True}, {"measure": False}]
-        readings = [reading(path, {**said, **way}, 2) for way in ways]
+        peak = tracemalloc.get_traced_memory()[1] if trace_memory else 0
+        ways = [] if chosen["format"] == "npz" else [{"measure": True}, {"measure": False}]
+        readings = [reading(path, {**chosen, **way}, 2) for way in ways]
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"
     finally:
         tracemalloc.stop()
-    if seconds > SLOW and size < SMALL and not watch:
+    if seconds > SLOW and size < SMALL and not trace_memory:
         return "failed", f"{seconds:.1f} s for {size} bytes"
     if peak > MEMORY_BASE + MEMORY_FACTOR * size:
         return "failed", f"{peak} bytes of memory for {size}"
@@ -168,14 +170,14 @@ def failure(path: Path, said: dict[str, object], watch: bool) -> tuple[str, str]
 
 
 def fuzz(name: str, first: int, inputs: int, keep: Path | None, show: Callable[[str], None]) -> Counter[str]:
-    """Run these inputs of one reader, and count what happened."""
+    """Try these inputs on one reader, and count the outcomes."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")
-        warm = Path(folder) / "valid"
-        warm.write_bytes((binary_files if name in ("npz", "parquet") else text_files)(random.Random(0))[name])
-        csv_text.FEW = 0
-        reading(warm, {"format": name}, None)  # whatever reading imports, before the clock runs
+        valid = Path(folder) / "valid"
+        valid.write_bytes((binary_files if name in ("npz", "parquet") else text_files)(random.Random(0))[name])
+        csv_text.MIN_BYTES = 0
+        reading(valid, {"format": name}, None)  # imports happen before timing starts
         for at in range(first, first + inputs):
             rng = random.Random(f"{name} {at}")
             files = binary_files(rng) if name in ("npz", "parquet") else text_files(rng)
@@ -185,9 +187,9 @@ def fuzz(name: str, first: int, inputs: int, keep: Path | None, show: Callable[[
                 suffix, data = packed(data, rng)
             path = Path(folder) / f"input.{name}{suffix}"
             path.write_bytes(data)
-            csv_text.FEW = rng.choice([0, 10**9])  # by Arrow's parser, or cell by cell
-            happened, problem = failure(path, options(name, rng), at % EVERY == 0)
-            counts[happened] += 1
+            csv_text.MIN_BYTES = rng.choice([0, 10**9])  # parsed by Arrow, or cell by cell
+            outcome, problem = failure(path, options(name, rng), at % EVERY == 0)
+            counts[outcome] += 1
             if problem:
                 show(f"{name} {at}: {problem}")
                 if keep is not None:
@@ -205,15 +207,15 @@ def main() -> None:
     parser.add_argument("readers", nargs="*", default=READERS, help=f"of {', '.join(READERS)}")
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--keep", type=Path, help="folder for the inputs that failed")
-    said = parser.parse_args()
+    parser.add_argument("--keep", type=Path, help="folder for failing inputs")
+    arguments = parser.parse_args()
     failed = 0
-    for name in said.readers:
+    for name in arguments.readers:
         start = time.perf_counter()
-        counts = fuzz(name, said.first, said.inputs, said.keep, lambda line: print(line, flush=True))
+        counts = fuzz(name, arguments.first, arguments.inputs, arguments.keep, lambda line: print(line, flush=True))
         failed += counts["failed"]
         words = ", ".join(f"{counts[word]:,} {word}" for word in ("read", "refused", "failed"))
-        print(f"{name}: {said.inputs:,} inputs: {words}; {time.perf_counter() - start:.0f} s", flush=True)
+        print(f"{name}: {arguments.inputs:,} inputs: {words}; {time.perf_counter() - start:.0f} s", flush=True)
     sys.exit(1 if failed else 0)
 
 

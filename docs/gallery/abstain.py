@@ -1,11 +1,11 @@
 """Ask a person when the models disagree
 
-Three models each see a third of the measurements of a tumour and say how they lean. An `Abstainer` follows their
-weighted vote or hands the case to a person, which costs a tenth of a mistake.
+Three models each see a third of the measurements of a tumour and predict how likely it is benign. An `Abstainer`
+follows their weighted vote or passes the case to a person, which costs a tenth of a mistake.
 
-**Look at** the thick line below the best single model's, though which model is best was known to nobody beforehand:
-where all lean the same way it answers, and it is hardly ever wrong there. The theorem, and ten labels instead of two,
-are on the page on [abstention](../abstention.md).
+**Result:** the thick line stays below that of the best single model, although the best model was not known in advance.
+Where the models agree, the abstainer predicts and is rarely wrong. The theorem, and an example with ten labels, are on
+the page about [abstention](../abstention.md).
 """
 
 import numpy as np
@@ -21,13 +21,13 @@ X, y = load_breast_cancer(return_X_y=True)
 order = np.random.default_rng(2).permutation(len(y))
 X, y = X[order], y[order]
 past, future = slice(0, 60), slice(60, None)
-said = []
+probabilities = []
 for third in range(3):
     columns = slice(third, None, 3)
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[past, columns], y[past])
-    said.append(model.predict_proba(X[future, columns]))
+    probabilities.append(model.predict_proba(X[future, columns]))
 
-advice = experts_from(said)
+advice = experts_from(probabilities)
 labels = np.where(y[future] == 1, 1, -1)
 abstainer = Abstainer(3, cost=0.1, seed=0)
 trace = abstainer.play(advice, labels)
@@ -39,7 +39,7 @@ pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
 for third, style in enumerate(["--", ":", "-."], start=1):
     wrong = np.sign(advice[:, third - 1]) != labels
-    print(f"model {third} alone, always answering: {wrong.sum()} mistakes, {wrong.mean():.1%}")
+    print(f"model {third} alone, without abstaining: {wrong.sum()} mistakes, {wrong.mean():.1%}")
     axes.plot(np.cumsum(wrong), style, label=f"model {third} alone")
 axes.plot(np.cumsum(trace.expected_losses), "-", linewidth=2.5, label="the three, or a person")
 axes.set(xlabel="cases so far", ylabel="mistakes + asked / 10")

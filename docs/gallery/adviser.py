@@ -1,13 +1,14 @@
-"""Wrap a model of your own
+"""Use the predictions of your own model
 
-`advice=` hands the learner what another model says of each row; the learner itself sees too little to do well. Above,
-the truth is told and scikit-learn's `SGDClassifier` learns along (weights are a regression's and may pass 1); below,
-only right or wrong is heard, and the adviser was trained on old data and frozen.
+`advice=` passes the predictions of another model to the learner, whose own features are not sufficient here. In the
+upper figure the true labels are revealed and scikit-learn's `SGDClassifier` learns at the same time (weights are those
+of a regression and may exceed 1). In the lower one the feedback is bandit, and the model was trained on old data and is
+not updated.
 
-**Look at** the weight of the caller's model: a companion that learns comes to be heard; the frozen one is heard at
-once, until the labels change names half-way and it is dropped, not smoothly: under bandit feedback this weight is also
-for the labels that the caller does *not* say. [The certificate](../advised.md#what-is-promised) stands all
-the same.
+**Result:** the weight of the caller's model rises as that model learns. The frozen model has a large weight from the
+start, until the labels are exchanged half-way and its weight drops. Under bandit feedback this weight also applies to
+the labels the caller does *not* predict, so the curve is not smooth. [The certificate](../advised.md#what-is-promised)
+holds in both cases.
 """
 
 import numpy as np
@@ -29,21 +30,21 @@ changed = np.where(np.arange(len(y)) < half, y, (y + 1) % 3)
 companion = SGDClassifier(loss="log_loss", random_state=0).partial_fit(squares[:10], y[:10], classes=range(3))
 learner, traces = Learner(n_classes=3, seed=0), []
 for start in range(0, len(y), 50):
-    part = slice(start, start + 50)
-    traces.append(learner.play(X[part], y[part], advice=companion.predict_proba(squares[part])))
-    companion.partial_fit(squares[part], y[part])
-told = sum(traces[1:], traces[0])
+    chunk = slice(start, start + 50)
+    traces.append(learner.play(X[chunk], y[chunk], advice=companion.predict_proba(squares[chunk])))
+    companion.partial_fit(squares[chunk], y[chunk])
+full_trace = sum(traces[1:], traces[0])
 bandit = Learner(n_classes=3, feedback="bandit", seed=0)
-heard = bandit.play(X, changed, advice=frozen.predict_proba(squares))
+bandit_trace = bandit.play(X, changed, advice=frozen.predict_proba(squares))
 
 figure, panels = pyplot.subplots(2, 1, figsize=(7, 4.6), sharex=True, layout="constrained")
 for panel, name, who, trace, truth in [
-    (panels[0], "full information, a companion that learns", learner, told, y),
-    (panels[1], "bandit feedback, a frozen model", bandit, heard, changed),
+    (panels[0], "full information, a model that learns", learner, full_trace, y),
+    (panels[1], "bandit feedback, a frozen model", bandit, bandit_trace, changed),
 ]:
     alone = Learner(n_classes=3, feedback=who.problem.feedback.word, seed=0).play(X, truth)
     print(f"{name}: {trace.mistakes} mistakes, {alone.mistakes} without advice")
-    print("    weights:", {adviser: round(weight, 2) for adviser, weight in who.advice.heard.items()})
+    print("    weights:", {expert: round(weight, 2) for expert, weight in who.advice.weights.items()})
     panel.plot(trace.note("caller"))
     panel.set(title=name, ylabel="weight of the caller")
 panels[1].set(xlabel="rounds")

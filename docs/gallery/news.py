@@ -1,13 +1,13 @@
 """Headlines and rare clicks
 
-A reader arrives with a few words on what they read last. We show **one** headline of six topics and hear a click or,
-nearly always, nothing: even the headline of the reader's own interest is clicked in one round of eight, any other in
-one of fifty. A wrong guess and a right one that was not clicked look the same.
+A reader is described by a few words about what they read last. We show **one** headline of six topics and observe a
+click or, nearly always, nothing: a headline of the reader's interest is clicked in one round of eight, any other in one
+of fifty. A wrong topic and a correct one without a click give the same feedback.
 
-**Look at** how the default climbs towards the thin line, which is what knowing each reader's interest would get,
-though nobody tells it what was wrong. `epsilon-greedy`, which shows any headline to one reader in twenty for good,
-comes later; `squarecb`, level with the default where clicks are frequent, finds next to nothing. Learners made for rare
-answers can be better still: [Answers in the world](../answers.md#rare-answers) has figures.
+**Result:** the default algorithm approaches the thin line, the click rate if every reader's interest were known.
+`epsilon-greedy`, which always explores with one reader in twenty, learns more slowly. `squarecb`, equal to the default
+where clicks are frequent, hardly learns here. Algorithms for rare rewards can be better still: see
+[the measurements](../answers.md#rare-answers).
 """
 
 import numpy as np
@@ -28,13 +28,13 @@ topics, everyday, rounds = list(words), "today new big report says people week a
 rng = np.random.default_rng(1)
 interest = rng.integers(6, size=rounds)
 texts = [" ".join([*rng.choice(words[topics[i]].split(), 2), *rng.choice(everyday, 4)]) for i in interest]
-X = HashingVectorizer(n_features=512, alternate_sign=False).transform(texts)  # rows of length 1
-chance = np.where(np.arange(6) == interest[:, None], 1 / 8, 1 / 50)
-would_click = rng.random((rounds, 6)) < chance  # of every headline; only the one shown is ever asked
+X = HashingVectorizer(n_features=512, alternate_sign=False).transform(texts)  # unit norm
+click_rate = np.where(np.arange(6) == interest[:, None], 1 / 8, 1 / 50)
+would_click = rng.random((rounds, 6)) < click_rate  # for every headline; only the one shown is revealed
 
-rivals = {"advised-gaptron": {}, "squarecb": {"oracle": "softmax"}, "epsilon-greedy": {}}
+algorithms = {"advised-gaptron": {}, "squarecb": {"oracle": "softmax"}, "epsilon-greedy": {}}
 clicks = {"uniform guesses": would_click[np.arange(rounds), rng.integers(6, size=rounds)]}
-for name, settings in rivals.items():
+for name, settings in algorithms.items():
     learner = Learner(name, classes=topics, feedback="bandit", norm=1.0, seed=0, **settings)
     clicks[name] = np.zeros(rounds, dtype=bool)
     for t in range(rounds):

@@ -1,10 +1,10 @@
 """A scikit-learn pipeline on text
 
-`OnlineClassifier` stands wherever scikit-learn wants a classifier: behind a `TfidfVectorizer`, under
-cross-validation, and, with `partial_fit`, behind a `HashingVectorizer` that needs no first pass over the texts.
+`OnlineClassifier` is a scikit-learn classifier: use it after a `TfidfVectorizer`, in cross-validation, and, with
+`partial_fit`, after a `HashingVectorizer`, which needs no first pass over the texts.
 
-**Look at** the two ways to the same place: ten shuffled passes over all training texts, or one pass in batches of
-100, each forgotten as soon as it is learned. The line is the accuracy on texts never trained on, after each batch.
+**Result:** ten shuffled passes over all training texts and one pass in batches of 100 reach the same accuracy. The line
+is the accuracy on texts not used for training, after each batch.
 """
 
 import numpy as np
@@ -31,18 +31,18 @@ model = make_pipeline(TfidfVectorizer(), OnlineClassifier(random_state=0))
 folds = cross_val_score(model, texts[train], y[train], cv=3)
 print(f"cross-validation, 3 folds: {' '.join(f'{fold:.1%}' for fold in folds)}")
 offline = model.fit(texts[train], y[train]).score(texts[test], y[test])
-print(f"ten passes over 2000 texts: {offline:.1%} of 1000 new texts right")
+print(f"ten passes over 2000 texts: {offline:.1%} of 1000 new texts correct")
 
-hashing, online, seen, right = HashingVectorizer(n_features=1024), OnlineClassifier(random_state=0), [], []
+hashing, online, seen, accuracy = HashingVectorizer(n_features=1024), OnlineClassifier(random_state=0), [], []
 for start in range(0, 2000, 100):
     batch = slice(start, start + 100)
     online.partial_fit(hashing.transform(texts[batch]), y[batch], classes=sorted(topics))
     seen.append(start + 100)
-    right.append(online.score(hashing.transform(texts[test]), y[test]))
-print(f"one pass in batches: {right[0]:.1%} after {seen[0]} texts, {right[-1]:.1%} after {seen[-1]}")
+    accuracy.append(online.score(hashing.transform(texts[test]), y[test]))
+print(f"one pass in batches: {accuracy[0]:.1%} after {seen[0]} texts, {accuracy[-1]:.1%} after {seen[-1]}")
 
 figure, axes = pyplot.subplots(figsize=(7, 3.2), layout="constrained")
-axes.plot(seen, right, "o-", label="partial_fit, one pass")
+axes.plot(seen, accuracy, "o-", label="partial_fit, one pass")
 axes.axhline(offline, linestyle="--", color="black", label="fit, ten passes")
 axes.set(xlabel="texts learned from", ylabel="accuracy on new texts")
 axes.legend()

@@ -1,11 +1,11 @@
-"""Spam, when only opened mail teaches
+"""Spam filtering with feedback on opened mail only
 
-A filter opens a mail or bins it, and what was binned is never seen again: apple tasting. `gappletron` knows that
-silence is not praise and opens, ever more rarely, what it would rather bin.
+A filter opens a mail or bins it, and the true label of a binned mail is never revealed: apple tasting. `gappletron`
+accounts for the missing feedback and opens, ever more rarely, mail it would rather bin.
 
-**Look at** the perceptron, which learns from the mail it happens to open: a few early lessons make it bin everything,
-so it opens nothing and never finds out. `gappletron` pays for its lessons in opened spam and keeps the good mail; the
-distance to the dashed line is what they cost.
+**Result:** the perceptron learns only from the mail it opens. A few early updates make it bin everything, so it opens
+nothing and receives no further feedback. `gappletron` explores by opening some spam and keeps the good mail; the
+distance to the dashed line is the cost of exploration.
 """
 
 import numpy as np
@@ -22,14 +22,14 @@ rounds = 3000
 truth = rng.choice(["bin", "open"], rounds)
 own = [rng.choice(wanted if label == "open" else unwanted, 3) for label in truth]
 texts = [" ".join([*words, *rng.choice(either, 4)]) for words in own]
-X = HashingVectorizer(n_features=256, alternate_sign=False).transform(texts)  # rows of length 1
+X = HashingVectorizer(n_features=256, alternate_sign=False).transform(texts)  # unit norm
 
-labels = ["bin", "open"]  # apple tasting: the second label shows the truth, the first nothing
+labels = ["bin", "open"]  # apple tasting: the second label reveals the true label, the first reveals nothing
 known = {"classes": labels, "loss": "hinge", "norm": 1.0, "radius": 3.0, "seed": 0}
 filters = {
     "perceptron, opened mail only": Learner("perceptron", classes=["open", "bin"]),
     "gappletron, opened mail only": Learner("gappletron", feedback="apple-tasting", **known),
-    "gappletron, told everything": Learner("gappletron", feedback="full", **known),
+    "gappletron, full information": Learner("gappletron", feedback="full", **known),
 }
 pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
@@ -38,10 +38,10 @@ for (name, learner), style in zip(filters.items(), [":", "-", "--"]):
     for t in range(rounds):
         decision = learner.decide(X[t])
         played.append(decision.label)
-        if decision.label == "open" or "everything" in name:
+        if decision.label == "open" or "full" in name:
             learner.learn(decision, label=truth[t])
         elif "gappletron" in name:
-            learner.learn(decision)  # binned: nothing was seen, and that is an answer too
+            learner.learn(decision)  # binned: no label was revealed
     opened, mail = np.array(played) == "open", truth == "open"
     print(f"{name}: {np.sum(opened & ~mail)} spam opened, {np.sum(~opened & mail)} of {mail.sum()} good mails lost")
     axes.plot(range(1, rounds + 1), np.cumsum(opened != mail), style, label=name)

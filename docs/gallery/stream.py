@@ -1,11 +1,10 @@
 """A stream larger than memory
 
-A file is written piece by piece and played piece by piece: never more than 500 of its rows are in memory. At the end
-of Monday the learner goes to disk; on Tuesday it is loaded and goes on, to the last bit as if there had been no
-night.
+A file is written and played in chunks of 500 examples, so no more than these are in memory. At the end of Monday the
+learner is saved; on Tuesday it is loaded and continues with identical results, to the last bit.
 
-**Look at** the mistakes: the first rows of Tuesday are learned with what Monday taught. A `Tally` keeps the sums, so
-that not even a trace grows with the stream.
+**Result:** the error rate continues on Tuesday where it stopped on Monday. A `Tally` keeps the sums, so memory does not
+grow with the stream.
 """
 
 from pathlib import Path
@@ -20,7 +19,7 @@ rng = np.random.default_rng(1)
 centres = rng.normal(size=(10, 40))
 for day in ("monday.csv", "tuesday.csv"):
     with open(day, "w") as file:
-        for _ in range(8):  # eight pieces of 500 lines
+        for _ in range(8):  # eight chunks of 500 lines
             kinds = rng.integers(10, size=500)
             rows = centres[kinds] + 2.5 * rng.normal(size=(500, 40))
             file.writelines(",".join([*(f"{x:.4f}" for x in row), f"kind{k}\n"]) for row, k in zip(rows, kinds))
@@ -38,11 +37,11 @@ for day in ("monday.csv", "tuesday.csv"):
         rates.append(trace.expected_mistakes / trace.rounds)
     print(f"{day}: {tally.mistakes} mistakes in {tally.rounds} rounds so far")
     learner.save("night.gaptron")
-print(f"largest piece in memory: {largest / 1e6:.2f} MB; model: {Path('night.gaptron').stat().st_size / 1e3:.0f} kB")
+print(f"largest chunk in memory: {largest / 1e6:.2f} MB; model: {Path('night.gaptron').stat().st_size / 1e3:.0f} kB")
 
 figure, axes = pyplot.subplots(figsize=(7, 3.2), layout="constrained")
 axes.plot(rounds, rates, "o-")
 axes.axvline(4000, linestyle=":", color="black")
 axes.text(4050, max(rates), "saved, loaded, continued", va="top")
-axes.set(xlabel="rounds", ylabel="expected mistakes a round, by piece", ylim=0)
+axes.set(xlabel="rounds", ylabel="expected mistakes per round, by chunk", ylim=0)
 figure.savefig("stream.png", dpi=150)

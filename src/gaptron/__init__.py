@@ -1,10 +1,8 @@
-"""Online multiclass classification with guarantees you can see."""
+"""Online multiclass classification with guarantees that are computed as it learns."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gaptron.abstention import ABSTAIN, Abstainer, experts_from
-from gaptron.bounds import Bound
-from gaptron.decision import Decision
 from gaptron.errors import (
     DecisionError,
     GaptronError,
@@ -18,12 +16,14 @@ from gaptron.errors import (
 )
 from gaptron.features import Features
 from gaptron.learner import Learner
-from gaptron.trace import Curve, Tally, Trace
-from gaptron.types import Certificate, Count, Observed, Proof, Rounding
+from gaptron.learner.decision import Decision
+from gaptron.learner.trace import Curve, Tally, Trace
+from gaptron.theory.bounds import Bound
+from gaptron.types import Certificate, Count, Observed, Proof
 from gaptron.version import __version__ as __version__
 
 if _TYPE_CHECKING:
-    from gaptron.adapters.estimator import OnlineClassifier
+    from gaptron.adapters.sklearn import OnlineClassifier
 
 __all__ = [
     "ABSTAIN",
@@ -45,7 +45,6 @@ __all__ = [
     "OnlineClassifier",
     "OutlierWarning",
     "Proof",
-    "Rounding",
     "SettingError",
     "StreamError",
     "Tally",
@@ -55,10 +54,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """scikit-learn is slow to import, so it is left asleep until its estimator is asked for."""
+    """Import `OnlineClassifier` at first use, because scikit-learn is slow to import."""
     if name != "OnlineClassifier":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gaptron.adapters.estimator import OnlineClassifier  # noqa: PLC0415
+    from gaptron.adapters.sklearn import OnlineClassifier  # noqa: PLC0415
 
     return OnlineClassifier
 

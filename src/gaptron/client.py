@@ -1,8 +1,14 @@
-"""Ask a decision service, with the care that a caller in production needs. Needs the extra `client` (httpx).
+"""A client for the decision service, with retries, timeouts and a fallback. Needs the extra `client` (httpx).
 
-A client makes the event's id itself, so that a request can be sent again without harm; it gives up in time and plays a
-fallback label when the service is away; and it keeps answers in a queue that is bounded and never drops one: when it is
-full, `answer` waits or raises.
+The client generates the event ids, so that repeating a request is harmless. If the service cannot be reached in time,
+`decide` returns a fallback label. Outcomes are sent in the background from a bounded queue that never drops one: when
+the queue is full, `send_outcome` waits or raises.
+
+Example:
+    >>> from gaptron.client import Client
+    >>> with Client("http://127.0.0.1:8717", "triage", fallback="mail") as client:  # doctest: +SKIP
+    ...     decision = client.decide([0.3, 1.0])
+    ...     client.send_outcome(decision, correct=decision.label == "mail")
 """
 
 import asyncio
@@ -21,55 +27,46 @@ try:
 except ImportError:
     raise ImportError("the client needs httpx: pip install 'gaptron[client]'") from None
 
-__all__ = ["Answer", "AsyncClient", "Client", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "Decision", "ServiceError"]
 
-TRIES, PAUSE = 3, 0.05  # how often a request is sent; seconds before the second time, doubled each time
-AGAIN = (429, 502, 503, 504)
+ATTEMPTS, PAUSE = 3, 0.05  # of each request; seconds before the second attempt, doubled each time
+RETRYABLE = (429, 502, 503, 504)
 
 
 class ServiceError(GaptronError):
-    """The service refused a request, or could not be reached; `status` is None in the second case."""
+    """The service refused a request, or could not be reached.
+
+    Attributes:
+        status: the HTTP status; None if the service could not be reached.
+    """
 
     def __init__(self, message: str, status: int | None = None) -> None:
         self.status = status
         super().__init__(message)
 
     @property
-    def is_away(self) -> bool:
-        """Could the same request do better later?"""
-        return self.status is None or self.status in AGAIN
+    def is_retryable(self) -> bool:
+        """Can the same request succeed later?"""
+        return self.status is None or self.status in RETRYABLE
 
 
-class Answer(NamedTuple):
-    """A label to play. `decided` is False if it is the fallback: then there is nothing to answer."""
+class Decision(NamedTuple):
+    """A label to play."""
 
     event_id: str
     label: str
-    probability: float | None
-    distribution: dict[str, float] | None
-    decided: bool
+    propensity: float | None  # the probability with which the label was drawn; None for a fallback
+    distribution: dict[str, float] | None  # None for a fallback, and in shadow mode
+    is_fallback: bool  # the service could not be reached; it knows nothing of this decision
 
 
 class _Attempt(NamedTuple):
-    """One of the times a request is sent."""
-
-    last: bool
-    pause: float  # seconds before the next
+    is_last: bool
+    pause: float  # seconds before the next attempt
 
 
-class Caller:
-    """What both clients have in common: what they are made of, the requests, and how answers are read.
-
-    Args:
-        url: where the service is.
-        model: whose decisions.
-        key: of the service, with the roles decide and answer.
-        timeout: seconds that one attempt may take.
-        fallback: the label to play when the service is away; None: ServiceError.
-        most_waiting: answers that may wait to be delivered.
-        when_full: "wait" until there is room for an answer, or "raise" a ServiceError.
-        transport: httpx's, for proxies and tests.
-    """
+class BaseClient:
+    """The common part of `Client` and `AsyncClient`, which document the arguments."""
 
     def __init__(
         self,
@@ -79,7 +76,7 @@ class Caller:
         key: str | None = None,
         timeout: float = 1.0,
         fallback: str | None = None,
-        most_waiting: int = 1000,
+        max_pending: int = 1000,
         when_full: str = "wait",
         transport: Any = None,
     ) -> None:
@@ -90,39 +87,39 @@ class Caller:
         self._wait = when_full == "wait"
         self._refused: list[ServiceError] = []
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._open({"base_url": url, "timeout": timeout, "headers": headers, "transport": transport}, most_waiting)
+        self._open({"base_url": url, "timeout": timeout, "headers": headers, "transport": transport}, max_pending)
 
-    def _open(self, http: dict[str, Any], most_waiting: int) -> None:
+    def _open(self, http: dict[str, Any], max_pending: int) -> None:
         raise NotImplementedError
 
-    def _decision(self, x: Any, event_id: str | None, more: Mapping[str, Any]) -> dict[str, Any]:
-        given = {"features": dict(x)} if isinstance(x, Mapping) else {"x": [float(value) for value in x]}
-        return {"event_id": event_id or new_event_id(), **given, **more}
+    def _request(self, x: Any, event_id: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+        features = {"features": dict(x)} if isinstance(x, Mapping) else {"x": [float(value) for value in x]}
+        return {"event_id": event_id or new_event_id(), **features, **fields}
 
-    def _read(self, event_id: str, response: httpx.Response) -> Answer:
+    def _decision(self, event_id: str, response: httpx.Response) -> Decision:
         body = _body(response)
-        return Answer(event_id, body["label"], body["probability"], body.get("distribution"), True)
+        return Decision(event_id, body["label"], body["propensity"], body.get("distribution"), False)
 
-    def _instead(self, event_id: str, problem: ServiceError) -> Answer:
-        """The fallback, where the service is away; what it refuses is refused here too."""
-        if self._fallback is None or not problem.is_away:
+    def _fall_back(self, event_id: str, problem: ServiceError) -> Decision:
+        """Return the fallback if the service could not be reached; raise if it refused the request."""
+        if self._fallback is None or not problem.is_retryable:
             raise problem
-        return Answer(event_id, self._fallback, None, None, False)
+        return Decision(event_id, self._fallback, None, None, True)
 
-    def _outcome(self, answer: Answer | str, outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-        """The path and body of an answer; None: there is nothing to answer."""
+    def _outcome(self, decision: Decision | str, outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+        """Return the path and body of an outcome; None for a fallback, of which the service knows nothing."""
         self._raise_refused()
         if not outcome:
-            raise InputError("say how it turned out: correct=, reward=, label= or void=")
-        if isinstance(answer, Answer):
-            if not answer.decided:
+            raise InputError("an outcome is missing: give correct=, reward=, label= or void=")
+        if isinstance(decision, Decision):
+            if decision.is_fallback:
                 return None
-            answer = answer.event_id
-        return f"{self._path}/decisions/{answer}/outcome", dict(outcome)
+            decision = decision.event_id
+        return f"{self._path}/decisions/{decision}/outcome", dict(outcome)
 
-    def _is_settled(self, problem: ServiceError) -> bool:
-        """Was an answer refused for good? Then its caller hears of it. If the service is away, it is sent again."""
-        if problem.is_away:
+    def _is_final(self, problem: ServiceError) -> bool:
+        """Was an outcome refused for good? Then the next call raises the error. Otherwise the outcome is sent again."""
+        if problem.is_retryable:
             return False
         self._refused.append(problem)
         return True
@@ -132,78 +129,108 @@ class Caller:
             raise self._refused.pop(0)
 
 
-class Client(Caller):
-    """Decisions of one model of a service. Use it in a `with`, or `close` it: then every answer has been delivered.
+class Client(BaseClient):
+    """A client for one model of a service.
 
-    What it is made of says `Caller`.
+    Use it in a `with` statement or call `close`, which waits until every outcome has been sent.
+
+    Args:
+        url: the address of the service.
+        model: the name of the model.
+        key: a key of the service with the roles decide and feedback; None if the service has no keys.
+        timeout: seconds that one attempt may take.
+        fallback: the label to play when the service cannot be reached; None raises ServiceError instead.
+        max_pending: the number of outcomes that may wait to be sent.
+        when_full: what `send_outcome` does when that many are waiting: "wait", or "raise" a ServiceError.
+        transport: the transport of httpx, for proxies and tests.
     """
 
-    def _open(self, http: dict[str, Any], most_waiting: int) -> None:
+    def _open(self, http: dict[str, Any], max_pending: int) -> None:
         self._client = httpx.Client(**http)
-        self._answers: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(most_waiting)
+        self._outcomes: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(max_pending)
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._deliver, name="gaptron-answers", daemon=True)
+        self._thread = threading.Thread(target=self._send_outcomes, name="gaptron-outcomes", daemon=True)
         self._thread.start()
 
-    def decide(self, x: Sequence[float] | Mapping[str, Any], *, event_id: str | None = None, **more: Any) -> Answer:
-        """A label for x, a row or named features. `more` is passed on: among, exclude, advice, played."""
-        body = self._decision(x, event_id, more)
-        try:
-            return self._read(body["event_id"], self._send("POST", f"{self._path}/decisions", body))
-        except ServiceError as problem:
-            return self._instead(body["event_id"], problem)
+    def decide(self, x: Sequence[float] | Mapping[str, Any], *, event_id: str | None = None, **fields: Any) -> Decision:
+        """Ask for a label.
 
-    def answer(self, decision: Answer | str, **outcome: Any) -> None:
-        """Say how a decision (or the event of this id) turned out: correct=, reward=, label= or void=.
+        Args:
+            x: the features: numbers, or a mapping of names to values.
+            event_id: your id of the event; generated if left out. The same request with the same id returns the same
+                decision.
+            **fields: further fields of the request: available, advice, played.
 
-        It is delivered soon, and again and again while the service is away.
+        Returns:
+            The decision, or the fallback if the service cannot be reached.
+
+        Raises:
+            ServiceError: the service refused the request, or it cannot be reached and there is no fallback.
         """
-        given = self._outcome(decision, outcome)
-        if given is None:
+        body = self._request(x, event_id, fields)
+        try:
+            return self._decision(body["event_id"], self._send("POST", f"{self._path}/decisions", body))
+        except ServiceError as problem:
+            return self._fall_back(body["event_id"], problem)
+
+    def send_outcome(self, decision: Decision | str, **outcome: Any) -> None:
+        """Send the outcome of a decision in the background, repeatedly while the service cannot be reached.
+
+        The outcome of a fallback is ignored.
+
+        Args:
+            decision: the decision, or the id of its event.
+            **outcome: correct=, reward=, label= or void=, and optionally played=.
+
+        Raises:
+            ServiceError: the queue is full (with `when_full="raise"`), or the service refused an earlier outcome.
+        """
+        request = self._outcome(decision, outcome)
+        if request is None:
             return
         try:
-            self._answers.put(given, block=self._wait)
+            self._outcomes.put(request, block=self._wait)
         except queue.Full:
-            raise _full(self._answers.maxsize) from None
+            raise _full(self._outcomes.maxsize) from None
 
     def flush(self) -> None:
-        """Wait until every answer has been delivered."""
-        self._answers.join()
+        """Wait until every outcome has been sent."""
+        self._outcomes.join()
         self._raise_refused()
 
     def close(self) -> None:
-        """Deliver every answer, and end."""
+        """Wait until every outcome has been sent, and close the connections."""
         if not self._closing.is_set():
             self._closing.set()
-            self._answers.put(None)
+            self._outcomes.put(None)
             self._thread.join()
             self._client.close()
         self._raise_refused()
 
     def _send(self, method: str, path: str, body: Any) -> httpx.Response:
-        """Send it, again if it may have been lost: ids make that harmless."""
+        """Send a request, repeatedly if it fails: event ids make that harmless."""
         for attempt in _attempts():
             try:
                 response = self._client.request(method, path, json=body)
-                if attempt.last or response.status_code not in AGAIN:
+                if attempt.is_last or response.status_code not in RETRYABLE:
                     return response
             except httpx.TransportError as problem:
-                if attempt.last:
-                    raise _away(problem) from None
+                if attempt.is_last:
+                    raise _unreachable(problem) from None
             time.sleep(attempt.pause)
         raise AssertionError
 
-    def _deliver(self) -> None:
-        while (one := self._answers.get()) is not None:
+    def _send_outcomes(self) -> None:
+        while (request := self._outcomes.get()) is not None:
             while True:
                 try:
-                    _body(self._send("PUT", *one))
+                    _body(self._send("PUT", *request))
                     break
                 except ServiceError as problem:
-                    if self._is_settled(problem):
+                    if self._is_final(problem):
                         break
-            self._answers.task_done()
-        self._answers.task_done()
+            self._outcomes.task_done()
+        self._outcomes.task_done()
 
     def __enter__(self) -> Self:
         return self
@@ -212,43 +239,77 @@ class Client(Caller):
         self.close()
 
 
-class AsyncClient(Caller):
-    """The same as `Client` for asyncio: `decide` and `answer` are awaited. Use it in an `async with`."""
+class AsyncClient(BaseClient):
+    """The same as `Client` for asyncio. Use it in an `async with` statement.
 
-    def _open(self, http: dict[str, Any], most_waiting: int) -> None:
+    Args:
+        url: the address of the service.
+        model: the name of the model.
+        key: a key of the service with the roles decide and feedback; None if the service has no keys.
+        timeout: seconds that one attempt may take.
+        fallback: the label to play when the service cannot be reached; None raises ServiceError instead.
+        max_pending: the number of outcomes that may wait to be sent.
+        when_full: what `send_outcome` does when that many are waiting: "wait", or "raise" a ServiceError.
+        transport: the transport of httpx, for proxies and tests.
+    """
+
+    def _open(self, http: dict[str, Any], max_pending: int) -> None:
         self._client = httpx.AsyncClient(**http)
-        self._answers: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(most_waiting)
+        self._outcomes: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(max_pending)
         self._task: asyncio.Task[None] | None = None
 
     async def decide(
-        self, x: Sequence[float] | Mapping[str, Any], *, event_id: str | None = None, **more: Any
-    ) -> Answer:
-        """As `Client.decide`."""
-        body = self._decision(x, event_id, more)
-        try:
-            return self._read(body["event_id"], await self._send("POST", f"{self._path}/decisions", body))
-        except ServiceError as problem:
-            return self._instead(body["event_id"], problem)
+        self, x: Sequence[float] | Mapping[str, Any], *, event_id: str | None = None, **fields: Any
+    ) -> Decision:
+        """Ask for a label.
 
-    async def answer(self, decision: Answer | str, **outcome: Any) -> None:
-        """As `Client.answer`."""
-        given = self._outcome(decision, outcome)
-        if given is None:
+        Args:
+            x: the features: numbers, or a mapping of names to values.
+            event_id: your id of the event; generated if left out. The same request with the same id returns the same
+                decision.
+            **fields: further fields of the request: available, advice, played.
+
+        Returns:
+            The decision, or the fallback if the service cannot be reached.
+
+        Raises:
+            ServiceError: the service refused the request, or it cannot be reached and there is no fallback.
+        """
+        body = self._request(x, event_id, fields)
+        try:
+            return self._decision(body["event_id"], await self._send("POST", f"{self._path}/decisions", body))
+        except ServiceError as problem:
+            return self._fall_back(body["event_id"], problem)
+
+    async def send_outcome(self, decision: Decision | str, **outcome: Any) -> None:
+        """Send the outcome of a decision in the background, repeatedly while the service cannot be reached.
+
+        The outcome of a fallback is ignored.
+
+        Args:
+            decision: the decision, or the id of its event.
+            **outcome: correct=, reward=, label= or void=, and optionally played=.
+
+        Raises:
+            ServiceError: the queue is full (with `when_full="raise"`), or the service refused an earlier outcome.
+        """
+        request = self._outcome(decision, outcome)
+        if request is None:
             return
         if self._task is None:
-            self._task = asyncio.create_task(self._deliver())
-        if self._answers.full() and not self._wait:
-            raise _full(self._answers.maxsize)
-        await self._answers.put(given)
+            self._task = asyncio.create_task(self._send_outcomes())
+        if self._outcomes.full() and not self._wait:
+            raise _full(self._outcomes.maxsize)
+        await self._outcomes.put(request)
 
     async def flush(self) -> None:
-        """Wait until every answer has been delivered."""
-        await self._answers.join()
+        """Wait until every outcome has been sent."""
+        await self._outcomes.join()
         self._raise_refused()
 
     async def close(self) -> None:
-        """Deliver every answer, and end."""
-        await self._answers.join()
+        """Wait until every outcome has been sent, and close the connections."""
+        await self._outcomes.join()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -256,28 +317,28 @@ class AsyncClient(Caller):
         self._raise_refused()
 
     async def _send(self, method: str, path: str, body: Any) -> httpx.Response:
-        """As `Client._send`."""
+        """Send a request, repeatedly if it fails: event ids make that harmless."""
         for attempt in _attempts():
             try:
                 response = await self._client.request(method, path, json=body)
-                if attempt.last or response.status_code not in AGAIN:
+                if attempt.is_last or response.status_code not in RETRYABLE:
                     return response
             except httpx.TransportError as problem:
-                if attempt.last:
-                    raise _away(problem) from None
+                if attempt.is_last:
+                    raise _unreachable(problem) from None
             await asyncio.sleep(attempt.pause)
         raise AssertionError
 
-    async def _deliver(self) -> None:
-        while one := await self._answers.get():
+    async def _send_outcomes(self) -> None:
+        while request := await self._outcomes.get():
             while True:
                 try:
-                    _body(await self._send("PUT", *one))
+                    _body(await self._send("PUT", *request))
                     break
                 except ServiceError as problem:
-                    if self._is_settled(problem):
+                    if self._is_final(problem):
                         break
-            self._answers.task_done()
+            self._outcomes.task_done()
 
     async def __aenter__(self) -> Self:
         return self
@@ -289,15 +350,15 @@ class AsyncClient(Caller):
 
 
 def _attempts() -> Iterator[_Attempt]:
-    for number in range(TRIES):
-        yield _Attempt(number == TRIES - 1, PAUSE * 2**number)
+    for number in range(ATTEMPTS):
+        yield _Attempt(number == ATTEMPTS - 1, PAUSE * 2**number)
 
 
 def _full(count: int) -> ServiceError:
-    return ServiceError(f"{count} answers wait to be delivered: the service is away")
+    return ServiceError(f"{count} outcomes are waiting to be sent, because the service cannot be reached")
 
 
-def _away(problem: httpx.TransportError) -> ServiceError:
+def _unreachable(problem: httpx.TransportError) -> ServiceError:
     return ServiceError(f"the service cannot be reached: {type(problem).__name__} {problem}".rstrip())
 
 

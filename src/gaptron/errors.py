@@ -1,10 +1,10 @@
-"""Everything gaptron raises on purpose.
+"""The errors that gaptron raises on purpose.
 
     GaptronError
     ├── InputError      (ValueError)   data that cannot be played: NaN, wrong width, unknown label, ...
     │   └── StreamError                a file that cannot be read; names the file and the line
     ├── SettingError    (ValueError)   an unknown algorithm or setting, a missing or impossible value
-    ├── DecisionError   (ValueError)   a decision answered twice, by the wrong learner, or in the wrong words
+    ├── DecisionError   (ValueError)   feedback given twice, to another learner, or of another kind
     ├── ModelFileError  (ValueError)   a learner that cannot be written to a file or read from it; names the file
     ├── NoBoundError    (ValueError)   no theorem covers this run; the message says why
     └── InUseError      (RuntimeError) a learner that another thread is using
@@ -24,7 +24,13 @@ class InputError(GaptronError, ValueError):
 
 
 class StreamError(InputError):
-    """A file that cannot be read as a stream."""
+    """A file that cannot be read as a stream.
+
+    Args:
+        source: the name of the file.
+        problem: what is wrong.
+        line: the line, if there is one.
+    """
 
     def __init__(self, source: str, problem: str, line: int | None = None) -> None:
         self.source, self.line = source, line
@@ -37,11 +43,16 @@ class SettingError(GaptronError, ValueError):
 
 
 class DecisionError(GaptronError, ValueError):
-    """A decision answered twice, by the wrong learner, or in the wrong words."""
+    """Feedback on a decision that was given twice, to another learner, or of another kind."""
 
 
 class ModelFileError(GaptronError, ValueError):
-    """A learner that cannot be written to a file or read from it."""
+    """A learner that cannot be written to a file or read from it.
+
+    Args:
+        path: the file.
+        problem: what is wrong.
+    """
 
     def __init__(self, path: str | os.PathLike[str], problem: str) -> None:
         self.path = os.fspath(path)
@@ -53,7 +64,7 @@ class NoBoundError(GaptronError, ValueError):
 
 
 class OutlierWarning(UserWarning):
-    """A row far longer than all before it: steps that fit it are too small for the others."""
+    """An example far longer than all before it: steps that fit it are too small for the others."""
 
 
 class InUseError(GaptronError, RuntimeError):

@@ -1,9 +1,9 @@
-"""Ids for events, made where the caller gives none."""
+"""Ids for events, for callers that do not choose their own."""
 
 import secrets
 import time
 
 
 def new_event_id() -> str:
-    """A time and 80 random bits: sorts by time, and nobody has it yet."""
+    """Return a new id: the time in ms and 80 random bits. Ids sort by time."""
     return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(10)}"

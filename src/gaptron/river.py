@@ -1,4 +1,4 @@
-"""gaptron for River: `from gaptron.river import Classifier`. Needs the extra `gaptron[river]`."""
+"""River adapter: `from gaptron.river import Classifier`. Needs the extra `gaptron[river]`."""
 
 from gaptron.adapters.river import Classifier
 

@@ -1,4 +1,4 @@
-"""AdaHedge and the rules to abstain again, in plain Python and by their definitions: slow, and plain to see."""
+"""AdaHedge and the abstention rules, in plain Python and by their definitions: slow but obvious."""
 
 import math
 from itertools import pairwise

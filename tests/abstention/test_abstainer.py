@@ -1,4 +1,4 @@
-"""The Abstainer at its front door: what it takes, what it refuses, and that a refusal changes nothing."""
+"""The public API of `Abstainer`: what it accepts, what it refuses, and that a refusal changes nothing."""
 
 import copy
 import json
@@ -87,7 +87,7 @@ def test_compiled_equals_interpreted():
         np.testing.assert_allclose(trace.expected_losses, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_long_stream_is_played_in_blocks_that_do_not_show():
+def test_a_long_stream_is_played_in_chunks_with_the_same_result():
     X, y = random_advice(20_000, 3)
     whole, parts, seen = Abstainer(3, cost=0.2, seed=1), Abstainer(3, cost=0.2, seed=1), []
     whole.play(X, y, progress=seen.append)
@@ -148,14 +148,14 @@ def test_a_decision_says_what_it_was_drawn_from():
     decision = abstainer.decide([-1.0, 0.5])
     assert decision.vote == -0.25 and decision.round == 1
     np.testing.assert_allclose(decision.distribution, [0.25, 0.75, 0.0])
-    assert decision.prediction == ABSTAIN and decision.probability == 0.75
+    assert decision.prediction == ABSTAIN and decision.propensity == 0.75
     assert "vote=-0.25" in repr(decision) and "ABSTAIN" in repr(decision)
-    dear = abstainer.decide([-1.0, 0.5], cost=0.7)
-    np.testing.assert_allclose(dear.distribution, [0.625, 0.0, 0.375])
-    assert dear.prediction in (-1, 1)
+    expensive = abstainer.decide([-1.0, 0.5], cost=0.7)
+    np.testing.assert_allclose(expensive.distribution, [0.625, 0.0, 0.375])
+    assert expensive.prediction in (-1, 1)
 
 
-def test_a_coin_stands_in_for_dear_silence():
+def test_a_coin_replaces_abstaining_above_a_half():
     X, y = random_advice(4000, 4)
     trace = Abstainer(4, cost=0.6, seed=0).play(X, y)
     assert trace.abstentions == 0 and (trace.costs == 0.5).all()
@@ -209,8 +209,8 @@ BAD_PLAYS = {
     "below": (lambda: (spoiled(-1.01), Y), "round 3: expert 2 predicts -1.01"),
     "nan": (lambda: (spoiled(np.nan), Y), "round 3: expert 2 predicts nan"),
     "inf": (lambda: (spoiled(np.inf), Y), "round 3: expert 2 predicts inf"),
-    "too-few": (lambda: (X[:, :3], Y), "3 predictions a round where there are 4 experts"),
-    "too-many": (lambda: (np.hstack([X, X]), Y), "8 predictions a round"),
+    "too-few": (lambda: (X[:, :3], Y), "there are 3 predictions per round, but 4 experts"),
+    "too-many": (lambda: (np.hstack([X, X]), Y), "8 predictions per round"),
     "one-dimension": (lambda: (X[0], Y), "two dimensions"),
     "ragged": (lambda: ([[1, 1], [1]], [1, 1]), "rectangular"),
     "words": (lambda: ([["a"] * 4], [1]), "numbers"),
@@ -226,8 +226,8 @@ BAD_PLAYS = {
     "cost-nan": (lambda: (X, Y, np.where(np.arange(120) == 7, np.nan, 0.2)), "round 7: cost nan"),
     "cost-infinite": (lambda: (X, Y, np.inf), "round 0: cost inf"),
     "costs-short": (lambda: (X, Y, [0.1] * 119), "120 rounds, but costs has shape"),
-    "cost-word": (lambda: (X, Y, "cheap"), "costs must be numbers"),
-    "cost-none": (lambda: (X, Y, None), "what does abstaining cost"),
+    "cost-word": (lambda: (X, Y, "cheap"), "costs must be an array of numbers"),
+    "cost-none": (lambda: (X, Y, None), "cost of abstaining is missing"),
 }
 
 
@@ -246,9 +246,9 @@ def test_bad_data_is_refused_and_changes_nothing(case):
 BAD_ROWS = {
     "above-one": ([0.0, 1.5, 0.0, 0.0], "expert 1 predicts 1.5"),
     "nan": ([0.0, 0.0, 0.0, np.nan], "expert 3 predicts nan"),
-    "too-few": ([0.0], "1 predictions a round where there are 4"),
-    "a-matrix": (X[:2], "one round's"),
-    "a-number": (0.5, "one round's"),
+    "too-few": ([0.0], "1 predictions per round, but 4"),
+    "a-matrix": (X[:2], "those of one round"),
+    "a-number": (0.5, "those of one round"),
     "words": (["a"] * 4, "numbers"),
     "nothing": (None, "numbers"),
 }
@@ -266,7 +266,7 @@ def test_a_bad_round_is_refused_and_changes_nothing(case):
     assert portrait(abstainer) == before
 
 
-def test_a_bad_answer_is_refused_and_may_be_given_again():
+def test_bad_feedback_is_refused_and_may_be_given_again():
     abstainer, other = Abstainer(4, seed=0), Abstainer(4, seed=0)
     decision = abstainer.decide(X[0])
     before = portrait(abstainer)
@@ -276,25 +276,25 @@ def test_a_bad_answer_is_refused_and_may_be_given_again():
     for cost in (-0.1, np.nan, np.inf, "cheap", True):
         with pytest.raises(InputError, match="cost="):
             abstainer.learn(decision, 1, cost)
-    with pytest.raises(InputError, match="what does abstaining cost"):
+    with pytest.raises(InputError, match="cost of abstaining is missing"):
         abstainer.learn(decision, 1)
     with pytest.raises(DecisionError, match="another"):
         other.learn(decision, 1, 0.1)
     assert portrait(abstainer) == before
     abstainer.learn(decision, 1, 0.1)
     after = portrait(abstainer)
-    with pytest.raises(DecisionError, match="round 1 has been answered"):
+    with pytest.raises(DecisionError, match="round 1 was already learned from"):
         abstainer.learn(decision, 1, 0.1)
     assert portrait(abstainer) == after
 
 
-def test_a_cost_is_told_once():
+def test_a_cost_is_given_once():
     abstainer = Abstainer(4, seed=0)
-    with pytest.raises(DecisionError, match="known when it was decided"):
+    with pytest.raises(DecisionError, match="was given to decide"):
         abstainer.learn(abstainer.decide(X[0], cost=0.2), 1, 0.3)
-    dear = Abstainer(4, cost=0.8, seed=0)
-    with pytest.raises(DecisionError, match="known when it was decided"):
-        dear.learn(dear.decide(X[0]), 1, 0.3)
+    expensive = Abstainer(4, cost=0.8, seed=0)
+    with pytest.raises(DecisionError, match="was given to decide"):
+        expensive.learn(expensive.decide(X[0]), 1, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -316,19 +316,19 @@ def test_impossible_settings_are_named(given, message):
         Abstainer(**{"n_experts": 3, **given})
 
 
-def test_no_bound_before_the_first_round_or_with_answers_missing():
+def test_no_bound_before_the_first_round_or_with_missing_feedback():
     abstainer = Abstainer(4, cost=0.2, seed=0)
-    with pytest.raises(NoBoundError, match="nothing"):
+    with pytest.raises(NoBoundError, match="no rounds"):
         abstainer.bound()
     trace = abstainer.play(X, Y)
     with pytest.raises(InputError, match="120 were played"):
         abstainer.bound(trace + trace)
     abstainer.decide(X[0])
-    with pytest.raises(NoBoundError, match="1 decisions have not been answered"):
+    with pytest.raises(NoBoundError, match="1 decisions have no feedback"):
         abstainer.bound()
 
 
-def test_a_play_past_an_unanswered_decision_counts_as_late():
+def test_a_play_past_a_pending_decision_counts_as_late():
     abstainer = Abstainer(4, cost=0.2, seed=0)
     waiting = abstainer.decide(X[0])
     abstainer.play(X[1:], Y[1:])
@@ -337,11 +337,11 @@ def test_a_play_past_an_unanswered_decision_counts_as_late():
         abstainer.bound()
 
 
-def test_the_front_door_has_it():
+def test_it_is_importable_from_the_package():
     assert gaptron.Abstainer is Abstainer and gaptron.ABSTAIN == 0
 
 
-def test_what_is_remembered_does_not_grow_with_the_rounds():
+def test_the_state_does_not_grow_with_the_rounds():
     X, y = random_advice(2_000, 20)
     abstainer = Abstainer(20, cost=0.2, seed=0)
     abstainer.play(X, y)
@@ -358,7 +358,7 @@ def test_what_is_remembered_does_not_grow_with_the_rounds():
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"])
-def test_copies_go_on_alike(again):
+def test_copies_continue_alike(again):
     X, y = random_advice(60, 4)
     one = Abstainer(4, cost=0.3, seed=5)
     one.play(X[:30], y[:30])

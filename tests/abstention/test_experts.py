@@ -23,7 +23,7 @@ def test_a_probability_becomes_a_prediction():
     np.testing.assert_allclose(experts_from([P, P], label=1), np.repeat(got, 2, axis=1))
 
 
-def test_a_score_becomes_a_margin_cut_off():
+def test_a_score_becomes_a_margin_clipped():
     Z = RIDGE.decision_function(X)
     got = experts_from([RIDGE], X, label="owl", kind="scores")[:, 0]
     np.testing.assert_allclose(got, np.clip(Z[:, 2] - Z[:, :2].max(axis=1), -1, 1))
@@ -55,8 +55,8 @@ def test_learners_are_experts(kind):
         learner.play(X[:100], WORDS[Y[:100]])
     got = experts_from(learners, X[100:], label="owl", kind=kind)
     assert got.shape == (50, 2) and np.abs(got).max() <= 1.0
-    look = learners[1].distribution(X[100:]) if kind == "probabilities" else learners[1].scores(X[100:])
-    by_hand = 2 * look[:, 2] - 1 if kind == "probabilities" else look[:, 2] - look[:, :2].max(axis=1)
+    outputs = learners[1].distribution(X[100:]) if kind == "probabilities" else learners[1].scores(X[100:])
+    by_hand = 2 * outputs[:, 2] - 1 if kind == "probabilities" else outputs[:, 2] - outputs[:, :2].max(axis=1)
     np.testing.assert_allclose(got[:, 1], np.clip(by_hand, -1, 1))
     Abstainer(2, cost=0.2, seed=0).play(got, np.where(Y[100:] == 2, 1, -1))
 
@@ -64,20 +64,20 @@ def test_learners_are_experts(kind):
 @pytest.mark.parametrize(
     ("sources", "given", "message"),
     [
-        ([], {}, "no sources"),
-        ([BAYES], {"label": "cat"}, "give the rows X"),
-        ([BAYES], {"X": X}, "knows 3 labels: say which"),
-        ([BAYES], {"X": X, "label": "cow"}, "does not know label 'cow'; it knows 'cat', 'dog', 'owl'"),
-        ([RIDGE], {"X": X, "label": "cat"}, "RidgeClassifier, gives no probabilities"),
-        ([X], {"label": 0}, "no probabilities; if they are scores"),
+        ([], {}, "sources is empty"),
+        ([BAYES], {"label": "cat"}, "give the examples X"),
+        ([BAYES], {"X": X}, "has 3 labels: give the one"),
+        ([BAYES], {"X": X, "label": "cow"}, "has no label 'cow'; its labels are 'cat', 'dog', 'owl'"),
+        ([RIDGE], {"X": X, "label": "cat"}, "RidgeClassifier, .* gives no probabilities"),
+        ([X], {"label": 0}, "not probabilities; for scores"),
         ([np.full((3, 2), np.nan)], {}, "finite"),
-        ([np.zeros((2, 2, 2))], {}, "a row a round"),
-        ([["a", "b"]], {}, "does not give numbers"),
-        ([np.full(3, 0.5), np.full(4, 0.5)], {}, "differ in rows: 3, 4"),
+        ([np.zeros((2, 2, 2))], {}, "rounds × labels"),
+        ([["a", "b"]], {}, "are not numbers"),
+        ([np.full(3, 0.5), np.full(4, 0.5)], {}, "different lengths: 3, 4"),
         ([np.full(3, 0.5)], {"kind": "guesses"}, "probabilities, scores"),
-        ([3], {}, "a int, gives no probabilities"),
+        ([3], {}, "a int, .* gives no probabilities"),
     ],
 )
-def test_what_is_no_expert_is_named(sources, given, message):
+def test_a_bad_source_is_named(sources, given, message):
     with pytest.raises(InputError, match=message):
         experts_from(sources, **given)

@@ -10,10 +10,10 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from gaptron.abstention import Abstainer
-from gaptron.abstention.adahedge import regret, varying
-from gaptron.abstention.rounds import chances, draw, expected
+from gaptron.abstention.adahedge import regret, varying_costs
+from gaptron.abstention.rounds import draw, expected_loss, probabilities
 from gaptron.errors import NoBoundError
-from tests.abstention.plain import expected_loss
+from tests.abstention.plain import expected_loss as defined_loss
 from tests.abstention.streams import ADVICE, against_the_vote, halves, one_good, random_advice
 from tests.abstention.test_hedge import advice
 
@@ -30,11 +30,11 @@ ALGORITHMS = ["adahedge", "exponential-weights"]
 def test_the_round_costs_what_the_paper_says(cost, y):
     for vote in VOTES:
         b, own = 1 - abs(vote), 0.5 * (1 - y * vote)
-        assert expected(vote, False, y, cost) == pytest.approx(expected_loss(vote, y, cost), abs=1e-15)
+        assert expected_loss(vote, False, y, cost) == pytest.approx(defined_loss(vote, y, cost), abs=1e-15)
         # The lemma's identity: in both of the proof's cases the round saves (½ - c)b over the vote's own loss.
-        assert expected(vote, False, y, cost) - own == pytest.approx((cost - 0.5) * b, abs=1e-15)
+        assert expected_loss(vote, False, y, cost) - own == pytest.approx((cost - 0.5) * b, abs=1e-15)
         # A coin makes abstaining cost ½ exactly: the vote's own loss.
-        assert expected(vote, True, y, cost) == pytest.approx(own, abs=1e-15)
+        assert expected_loss(vote, True, y, cost) == pytest.approx(own, abs=1e-15)
 
 
 def test_the_abstention_gap_is_never_positive_up_to_its_step_and_positive_beyond():
@@ -43,7 +43,7 @@ def test_the_abstention_gap_is_never_positive_up_to_its_step_and_positive_beyond
         for scale in (1.0, 1.05):
             eta = scale * (1 - 2 * cost)
             worst[scale] = max(
-                expected(vote, False, y, cost) + eta * 0.25 * (1 - vote * vote) - 0.5 * (1 - y * vote)
+                expected_loss(vote, False, y, cost) + eta * 0.25 * (1 - vote * vote) - 0.5 * (1 - y * vote)
                 for vote in np.linspace(-1, 1, 2001)
                 for y in (-1, 1)
             )
@@ -51,7 +51,7 @@ def test_the_abstention_gap_is_never_positive_up_to_its_step_and_positive_beyond
         assert worst[1.05] > 0.0
 
 
-def test_the_variance_is_at_most_half_the_chance_to_abstain():
+def test_the_variance_is_at_most_half_the_probability_to_abstain():
     """Bhatia and Davis: v ≤ ¼(1 - ŷ²) ≤ ½(1 - |ŷ|), with equality for experts at ±1."""
     corners = [-1.0, -0.5, 0.0, 0.7, 1.0]
     for x in product(corners, repeat=3):
@@ -67,7 +67,7 @@ def test_exponential_weights_lose_no_more_than_their_mix_loss(cost):
     eta = 1 - 2 * cost
     for p, a, b, y in product(np.linspace(0, 1, 21), VOTES[::4], VOTES[::4], (-1, 1)):
         mix = -math.log(p * math.exp(-eta * (1 - y * a) / 2) + (1 - p) * math.exp(-eta * (1 - y * b) / 2)) / eta
-        assert expected(p * a + (1 - p) * b, False, y, cost) <= mix + 1e-12
+        assert expected_loss(p * a + (1 - p) * b, False, y, cost) <= mix + 1e-12
 
 
 @pytest.mark.parametrize("coin", [False, True])
@@ -76,8 +76,8 @@ def test_the_expected_loss_is_the_mean_over_all_draws(coin):
     for vote, y, cost in product([-1.0, -0.35, 0.0, 0.6, 1.0], (-1, 1), (0.0, 0.3, 0.9)):
         drawn = np.array([draw(vote, coin, one) for one in u[::10]])
         loss = np.where(drawn == 0, cost, drawn == -y)
-        assert loss.mean() == pytest.approx(expected(vote, coin, y, cost), abs=1e-3)
-        assert sum(chances(vote, coin)) == pytest.approx(1.0, abs=1e-15)
+        assert loss.mean() == pytest.approx(expected_loss(vote, coin, y, cost), abs=1e-3)
+        assert sum(probabilities(vote, coin)) == pytest.approx(1.0, abs=1e-15)
         assert not (coin and (drawn == 0).any())
 
 
@@ -163,17 +163,17 @@ def test_varying_is_the_infimum_it_says():
             f = ln_d / eta
             for c in np.minimum(costs, 0.5):
                 f = f + 0.5 * np.maximum(eta - (1 - 2 * c), 0.0)
-            assert f.min() * (1 - 1e-4) <= varying(ln_d, costs) <= f.min() * (1 + 1e-12)
+            assert f.min() * (1 - 1e-4) <= varying_costs(ln_d, costs) <= f.min() * (1 + 1e-12)
 
 
-def test_one_dear_round_in_a_thousand_does_not_spoil_the_bound():
+def test_one_expensive_round_in_a_thousand_does_not_spoil_the_bound():
     costs = np.full(1000, 0.1)
     costs[500] = 0.5
     assert regret(4, math.inf, 1e9, 0.5) > 1e4
     assert regret(4, math.inf, 1e9, 0.5, costs) <= math.log(4) / 0.8 + 0.4 + 4 / 3 * math.log(4) + 2 + 1e-9
 
 
-def test_costs_up_to_the_promise_keep_neu_and_zhivotovskiys_bound_and_dearer_ones_end_it():
+def test_costs_up_to_the_promise_keep_neu_and_zhivotovskiys_bound_and_larger_ones_end_it():
     X, y = one_good()
     costs = np.random.default_rng(0).uniform(0.0, 0.2, len(y))
     abstainer = Abstainer(X.shape[1], "exponential-weights", cost=0.2, seed=0)
@@ -184,12 +184,12 @@ def test_costs_up_to_the_promise_keep_neu_and_zhivotovskiys_bound_and_dearer_one
     assert abstainer.expected_loss - abstainer.expert_losses.min() <= abstainer.certificate + 1e-9
 
 
-# --- late answers and late costs --------------------------------------------------------------------------
+# --- late feedback and late costs --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", ADVICE)
-def test_the_certificate_survives_late_answers_in_any_order(algorithm, name):
+def test_the_certificate_survives_late_feedback_in_any_order(algorithm, name):
     X, y = ADVICE[name](T=300)
     abstainer = Abstainer(X.shape[1], algorithm, cost=0.3, seed=0)
     rng, waiting = np.random.default_rng(0), []
@@ -204,7 +204,7 @@ def test_the_certificate_survives_late_answers_in_any_order(algorithm, name):
         abstainer.bound()
 
 
-def test_a_cost_above_a_half_told_too_late_ends_the_theorem_but_not_the_certificate():
+def test_a_cost_above_a_half_known_too_late_ends_the_theorem_but_not_the_certificate():
     X, y = random_advice(200)
     abstainer = Abstainer(5, seed=0)
     trace = abstainer.play(X, y, 0.9, known=False)
@@ -214,7 +214,7 @@ def test_a_cost_above_a_half_told_too_late_ends_the_theorem_but_not_the_certific
         abstainer.bound()
 
 
-def test_costs_told_late_up_to_a_half_change_nothing():
+def test_late_costs_up_to_a_half_change_nothing():
     X, y = random_advice(200)
     costs = np.random.default_rng(0).uniform(0.0, 0.5, 200)
     early, late = Abstainer(5, seed=0), Abstainer(5, seed=0)

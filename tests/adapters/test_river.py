@@ -1,4 +1,4 @@
-"""River's classifier: River's own checks, names and labels that come as they come, and decisions."""
+"""River's classifier: River's own checks, features and labels that appear over time, and decisions."""
 
 import copy
 import itertools
@@ -61,9 +61,9 @@ def test_every_algorithm_learns_and_predicts(name, feedback):
     assert [copy.deepcopy(model).predict_one(x) for x in DICTS[:3]] == predicted[:3]
     assert sum(model.playing_distribution_one(DICTS[0]).values()) == pytest.approx(1.0)
     if feedback == "full" and load(name).CARD.losses[0].word == "logistic":
-        chances = model.predict_proba_one(DICTS[0])
-        assert list(chances) == labels and sum(chances.values()) == pytest.approx(1.0)
-        assert max(chances, key=chances.get) == predicted[0]
+        propensities = model.predict_proba_one(DICTS[0])
+        assert list(propensities) == labels and sum(propensities.values()) == pytest.approx(1.0)
+        assert max(propensities, key=propensities.get) == predicted[0]
     else:
         with pytest.raises(NotImplementedError, match=f"{name} .*no class probabilities"):
             model.predict_proba_one(DICTS[0])
@@ -82,7 +82,7 @@ def test_it_plays_what_the_learner_plays(feedback):
     assert model.learner.rounds == 120
 
 
-def test_features_come_as_they_come():
+def test_features_may_appear_at_any_time():
     """Names met late, more than one doubling, names that go: as if all had been known."""
     rng = np.random.default_rng(0)
     stream = []
@@ -102,7 +102,7 @@ def test_features_come_as_they_come():
     assert (late.learner.weights[:, len(late.names) + 1 :] == 0).all()
 
 
-def test_labels_come_as_they_come():
+def test_labels_may_appear_at_any_time():
     model = Classifier("perceptron")
     assert model.predict_one({"a": 1.0}) is False and model.learner is None
     model.learn_one({"a": 1.0}, "ant")
@@ -124,7 +124,7 @@ def test_first_probabilities():
     assert Classifier(classes="xyz").predict_proba_one({}) == pytest.approx(dict.fromkeys("xyz", 1 / 3))
 
 
-def test_looking_changes_nothing():
+def test_predicting_changes_nothing():
     model = Classifier(feedback="bandit", seed=0)
     for x, y in zip(DICTS[:30], WORDS[:30]):
         model.learn_one(x, y)
@@ -146,10 +146,10 @@ def test_zeros_and_numpy_numbers_and_truths():
 @pytest.mark.parametrize(
     "x, y, error, words",
     [
-        ({"x0": "red"}, "ant", InputError, "feature 'x0' holds 'red', not a number"),
-        ({"x0": "3.5"}, "ant", InputError, "feature 'x0' holds '3.5', not a number"),
-        ({"x0": None}, "ant", InputError, "'x0' holds None"),
-        ({"x0": float("nan")}, "ant", InputError, "'x0' holds nan"),
+        ({"x0": "red"}, "ant", InputError, "feature 'x0' is 'red', not a number"),
+        ({"x0": "3.5"}, "ant", InputError, "feature 'x0' is '3.5', not a number"),
+        ({"x0": None}, "ant", InputError, "'x0' is None"),
+        ({"x0": float("nan")}, "ant", InputError, "'x0' is nan"),
         ({"x0": [1.0]}, "ant", InputError, "not a number"),
         ({"x0": 1.0}, None, InputError, "label None is not one of"),
         ({"x0": 1.0}, float("nan"), InputError, "label nan is not one of"),
@@ -166,18 +166,18 @@ def test_a_refused_round_changes_nothing(x, y, error, words):
     assert (portrait(model.learner), model.names, model._labels) == before
 
 
-def test_what_was_said_beforehand_holds():
+def test_declared_labels_and_widths_hold():
     model = Classifier("perceptron", classes=["ant", "bee"], n_features=2)
     model.learn_one({"a": 1.0, "b": 1.0}, "bee")
     with pytest.raises(InputError, match="label 'cat' is not one of the classes"):
         model.learn_one({"a": 1.0}, "cat")
-    with pytest.raises(InputError, match="feature 'c', beyond the n_features=2"):
+    with pytest.raises(InputError, match="feature 'c' exceeds n_features=2"):
         model.learn_one({"c": 1.0, "a": 1.0}, "ant")
     assert model.names == ("a", "b")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not load(name).CARD.growth.possible])
-def test_mixtures_must_be_told_beforehand(name):
+def test_mixtures_need_their_labels_and_width_beforehand(name):
     model = Classifier(name, feedback=load(name).CARD.feedback[0].word, **NEEDS)
     model.learn_one({"a": 0.1}, "ant")
     model.learn_one({"a": 0.1}, "bee")
@@ -195,7 +195,7 @@ def test_mixtures_must_be_told_beforehand(name):
         ({"classes": ["one"]}, "at least two classes"),
         ({"n_features": 0}, "n_features=0 must be"),
         ({"n_features": "ten"}, "n_features='ten' must be"),
-        ({"settings": {"classes": [1, 2]}}, "'classes' is a parameter of its own"),
+        ({"settings": {"classes": [1, 2]}}, "'classes' is a parameter of the estimator"),
         ({"settings": {"eta": 2.0}}, "has no setting 'eta'"),
     ],
 )
@@ -213,7 +213,7 @@ def test_an_algorithm_that_needs_a_norm_asks_for_it():
 # --- as a contextual bandit ---------------------------------------------------------------------------------
 
 
-def test_decisions_are_answered_later_and_outlive_new_features():
+def test_feedback_may_come_later_and_after_new_features():
     model = Classifier("perceptron", classes=["ant", "bee"], seed=0)
     first = model.decide_one({"a": 1.0})
     for n in range(40):  # two doublings later
@@ -221,19 +221,19 @@ def test_decisions_are_answered_later_and_outlive_new_features():
     model.learn_decision(first, label="bee" if first.label == "ant" else "ant")
     assert model.learner.rounds == 41
     assert model.predict_one({"a": 1.0}) != first.label
-    with pytest.raises(DecisionError, match="answered already"):
+    with pytest.raises(DecisionError, match="learned from already"):
         model.learn_decision(first, label="ant")
 
 
-def test_labels_may_be_left_out_and_answers_be_worth_a_fraction():
+def test_labels_may_be_unavailable_and_rewards_fractional():
     model = Classifier("squarecb", classes=["ant", "bee", "cow"], feedback="bandit", seed=0, norm=2.0)
-    decision = model.decide_one({"a": 1.0}, among=["bee", "cow"])
+    decision = model.decide_one({"a": 1.0}, available=["bee", "cow"])
     assert decision.distribution.tolist() == [0.0, 0.5, 0.5]
     model.learn_decision(decision, reward=0.5)
     assert model.learner.rounds == 1 and model.learner.weights.max() > 0
 
 
-def test_new_labels_end_the_decisions_that_wait():
+def test_new_labels_end_pending_decisions():
     model = Classifier("perceptron")
     for label in ("ant", "bee"):
         model.learn_one({"a": 1.0}, label)
@@ -248,7 +248,7 @@ def test_a_bandit_learns_from_yes_and_no():
     right = 0
     for x, y in itertools.islice(itertools.cycle(zip(DICTS, WORDS)), 600):
         decision = model.decide_one(x)
-        assert decision.probability == decision.distribution[model.learner.classes.index(decision.label)]
+        assert decision.propensity == decision.distribution[model.learner.classes.index(decision.label)]
         model.learn_decision(decision, correct=decision.label == y)
         right += decision.label == y
     assert right > 300
@@ -256,13 +256,13 @@ def test_a_bandit_learns_from_yes_and_no():
         model.learn_decision(model.decide_one(DICTS[0]), label="ant")
 
 
-def test_there_is_nothing_to_decide_among_no_labels():
+def test_nothing_can_be_decided_without_labels():
     for ask in (Classifier().decide_one, Classifier().playing_distribution_one):
         with pytest.raises(DecisionError, match="give classes="):
             ask({"a": 1.0})
 
 
-def test_a_graph_shows_what_it_shows():
+def test_a_graph_reveals_its_edges_only():
     model = Classifier("gappletron", classes=["open", "bin"], feedback=[[1, 1], [0, 0]], norm=2.0, seed=0)
     for _ in range(20):
         model.learn_one({"spam": 1.0}, "bin")
@@ -283,7 +283,7 @@ def test_progressive_validation_and_pipelines():
     assert scored[0].get() > 0.9 and scored[1].get() < 0.5
 
 
-def test_words_gaps_and_scales_are_encoded_by_the_same_encoder():
+def test_strings_missing_values_and_scales_are_encoded_by_the_same_encoder():
     rng = np.random.default_rng(0)
     rows = [
         {"device": str(rng.choice(["phone", "tablet"])), "age": None if t % 7 == 0 else float(rng.normal(1e6, 10))}

@@ -1,8 +1,8 @@
 """Advised Gaptron again, in textbook numpy that shares no line with the library.
 
-One object a thing, precisions kept as matrices that are solved with, no thought of speed. A round is three verbs:
-`look` (a sheet of all that a row gives), `commit` (what the decision alone fixes) and `learn`. A late answer is a
-`look` without `commit`, then `learn` with what the decision itself must keep.
+Precisions are matrices that are solved with, and nothing is optimized for speed. A round is three calls: `score`
+(everything that an example gives), `commit` (what the decision alone fixes) and `learn`. Late feedback is a `score`
+without `commit`, then `learn` with what the decision itself has saved.
 """
 
 import math
@@ -61,7 +61,7 @@ def logit(p):
 
 
 class Stay:
-    """S of n right, E thought; λ = logit((5 + S)/(10 + n)) - logit((5 + E)/(10 + n))."""
+    """S of n observed, E expected; λ = logit((5 + S)/(10 + n)) - logit((5 + E)/(10 + n))."""
 
     def __init__(self):
         self.S = self.E = self.n = 0.0
@@ -69,12 +69,12 @@ class Stay:
     def odds(self):
         return logit((5 + self.S) / (10 + self.n)) - logit((5 + self.E) / (10 + self.n))
 
-    def watch(self, right, thought):
-        self.S, self.E, self.n = 0.999 * self.S + right, 0.999 * self.E + thought, 0.999 * self.n + 1
+    def update(self, observed, expected):
+        self.S, self.E, self.n = 0.999 * self.S + observed, 0.999 * self.E + expected, 0.999 * self.n + 1
 
 
 class Newton:
-    """A softmax regression whose steps are divided by the precision its rows have left."""
+    """A softmax regression whose steps are divided by the precision of its past examples."""
 
     def __init__(self, K, d, blocks, most=math.inf):
         self.W, self.G, self.most = np.zeros((K, d)), np.ones(K), most
@@ -82,7 +82,7 @@ class Newton:
         self.blocks = blocks
         self.precision = [np.eye(len(i)) / 16 if blocks else np.full(d, 1 / 16) for i in self.parts]
 
-    def teach(self, x, A, r, h):
+    def step(self, x, A, r, h):
         """One step on the gradient r in the scores of the labels A."""
         K = len(self.G)
         self.G[A] += np.abs(r)
@@ -99,7 +99,7 @@ class Newton:
 
 
 class Book:
-    """What both feedbacks share."""
+    """What both kinds of feedback share."""
 
     def __init__(self, K, d, guard):
         self.K, self.guard = K, guard
@@ -109,10 +109,10 @@ class Book:
         self.D = self.m = self.O = 0.0  # of the guard
         self.called = 0
 
-    def begin(self, x, advice, among):
-        """What a row gives before anybody speaks."""
+    def begin(self, x, advice, available):
+        """What an example gives before the experts predict."""
         s = SimpleNamespace(x=x, xx=float(x @ x))
-        s.A = np.arange(self.K) if among is None else np.flatnonzero(among)
+        s.A = np.arange(self.K) if available is None else np.flatnonzero(available)
         s.X2 = max(self.X2, s.xx)
         n = max(s.xx, (self.squares + s.xx) / (self.t + 1))
         s.tilde = x / math.sqrt(n) if n > 1e-280 else 0 * x
@@ -141,7 +141,7 @@ class Book:
 
 
 class FullBook(Book):
-    """COUNCIL sections 1-3."""
+    """Full information."""
 
     def __init__(self, K, d, sigma=2.0, guard=math.inf):
         super().__init__(K, d, guard)
@@ -152,8 +152,8 @@ class FullBook(Book):
         self.u, self.N = np.array([0.0, *[0.5] * 6, 1.0]), np.zeros(8)  # certified, A, C, four copies, κ
         self.step = self.e0
 
-    def look(self, x, advice=None, among=None):
-        s = self.begin(x, advice, among)
+    def score(self, x, advice=None, available=None):
+        s = self.begin(x, advice, available)
         s.eps = self.e0
         if self.most > 0:
             s.eps = min(self.e0, max(self.sigma**2 / (2 * self.most), self.e0 / 50))
@@ -174,8 +174,8 @@ class FullBook(Book):
         s.a = cut(o, 5)
         s.v = 1 - s.eps * 0.04 * self.moved
         s.z = s.w + s.v * s.a
-        s.council, s.own = top(s.t), top(s.z)
-        s.heir = s.own if self.trust < -3 else s.council
+        s.ensemble, s.own = top(s.t), top(s.z)
+        s.heir = s.own if self.trust < -3 else s.ensemble
         s.p = softmax(s.z)
         kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.04 / (2 * LN2**2)
         e, mu = np.eye(len(s.A)), s.p @ s.a
@@ -192,16 +192,16 @@ class FullBook(Book):
         super().commit(s)
         self.step = min(self.step, s.eps)
 
-    def learn(self, s, label, truth, *, chance=None, last=None, apart=None):
-        """The last three: what a late answer's decision has kept."""
+    def learn(self, s, label, truth, *, propensity=None, last=None, apart=None):
+        """The last three are saved by a decision whose feedback is late."""
         A, y = s.A, int(np.flatnonzero(s.A == truth)[0])
         last = self.last if last is None else last
         e = np.eye(len(A))
         self.step = min(self.step, s.eps)
-        self.gap += s.b[y] - (s.q[truth] if chance is None else chance)
+        self.gap += s.b[y] - (s.q[truth] if propensity is None else propensity)
         self.H += (s.outside == y) - s.q[truth]
         self.most = max(self.most, self.H)
-        self.trust = 0.999 * self.trust + (s.council == y) - (s.own == y)
+        self.trust = 0.999 * self.trust + (s.ensemble == y) - (s.own == y)
         self.theta[A] += np.outer(s.p - e[y], s.x) / LN2
         self.moved += (s.p @ s.a - s.a[y]) / LN2
         if s.copies:
@@ -213,7 +213,7 @@ class FullBook(Book):
         if last != NONE and len(here):
             calm = s.t.copy()
             calm[s.pushed] -= self.u[7] * s.kappa
-            self.stay.watch(float(truth == last), float(softmax(calm)[here[0]]))
+            self.stay.update(float(truth == last), float(softmax(calm)[here[0]]))
         g = s.L @ (tau - e[y])
         self.N[: s.n] += g**2
         self.u[: s.n] -= g / np.sqrt(1 + self.N[: s.n])
@@ -226,11 +226,11 @@ class FullBook(Book):
             return
         for who, f, b in ((self.A, s.fA, self.b), (self.C, s.fC, 0.25)):
             if 1 - f[y] >= 0.1:
-                who.teach(s.tilde, A, f - e[y], b * (1 - f[y]))
+                who.step(s.tilde, A, f - e[y], b * (1 - f[y]))
 
 
 class BanditBook(Book):
-    """COUNCIL section 4 and JOINT section 1; with delay, Theorem 5 of the certificates as R5 corrects it."""
+    """Bandit feedback."""
 
     def __init__(self, K, d, reach=20.0, theta=2.0, pace=0.5, guard=math.inf, delay=0):
         super().__init__(K, d, guard)
@@ -247,10 +247,10 @@ class BanditBook(Book):
         self.other = Stay()
         self.step, self.Lambda, self.certified, self.last_step = self.e0, 0.0, 0, self.e0
         self.M = self.waiting = self.psi = 0.0
-        self.ahead = np.zeros(4)
+        self.regret = np.zeros(4)
 
-    def look(self, x, advice=None, among=None):
-        s = self.begin(x, advice, among)
+    def score(self, x, advice=None, available=None):
+        s = self.begin(x, advice, available)
         A, K = s.A, self.K
         s.eps = min(self.step, self.e0, self.pace * self.reach / math.sqrt(K * (self.t + 1)))
         most = max(self.most, self.missing)
@@ -268,7 +268,7 @@ class BanditBook(Book):
         s.f = np.array([softmax(s.w), one, with_none[:-1], softmax((self.C.W @ s.tilde)[A]), *s.copies, *unsaid])
         s.n = len(s.f)
         omega = self.omega[: s.n] / self.omega[: s.n].sum()
-        s.heard = omega
+        s.omega = omega
         s.base = omega @ s.f
         pushed = A == self.last
         s.kappa = 0.0
@@ -325,13 +325,13 @@ class BanditBook(Book):
             self.missing += 1
             self.last_step = self.step
 
-    def learn(self, s, label, reward, *, chance=None, free=None, last=None, apart=None, own=None):
-        """The last five: what a late answer's decision has kept."""
+    def learn(self, s, label, reward, *, propensity=None, free=None, last=None, apart=None, own=None):
+        """The last five are saved by a decision whose feedback is late."""
         K, A, x = self.K, s.A, s.x
         own = own if self.delay and own is not None else s
         at, hit = int(np.flatnonzero(s.A == label)[0]), reward >= 0.5
         self.partial |= 0 < reward < 1
-        q = s.q[label] if chance is None else chance
+        q = s.q[label] if propensity is None else propensity
         last = self.last if last is None else last
         e = np.eye(len(A))[at]
         if s.free if free is None else free:
@@ -347,7 +347,7 @@ class BanditBook(Book):
                 charge = max(0, self.certified - own.number - own.expected) * possible.max()
                 self.charged, self.Lambda = self.charged + charge, self.Lambda + charge
         way = -1.0 if hit else 1.0
-        self.ahead += way * np.array([top(f) != at for f in s.f[:4]])
+        self.regret += way * np.array([top(f) != at for f in s.f[:4]])
         if s.copies:
             self.O -= s.apart if apart is None else apart
             if s.caller != label:
@@ -355,7 +355,7 @@ class BanditBook(Book):
                 self.m += hit
             else:
                 self.m += not hit
-        (self.stay if label == last else self.other).watch(reward, s.base[at] / s.base.sum())
+        (self.stay if label == last else self.other).update(reward, s.base[at] / s.base.sum())
         self.last = label if hit else NONE
         if self.hits[label] == 0:
             self.xn += 1
@@ -383,7 +383,7 @@ class BanditBook(Book):
             if who is self.A:
                 self.V += (coefficient * s.none) ** 2
                 self.beta += coefficient * s.none / math.sqrt(1 + self.V)
-            who.teach(s.tilde, A, coefficient * (e - f), b * m)
+            who.step(s.tilde, A, coefficient * (e - f), b * m)
 
     def learn_free(self, s, at, reward):
         """Theorem 1 of the certificates, on the hits of free rounds."""

@@ -19,9 +19,10 @@ import pytest
 
 import gaptron
 from gaptron.algorithms import NAMES, load
+from gaptron.data.examples import sealed_row
 from gaptron.kernels import play as kernel
-from gaptron.types import TRAITS, UNKNOWN, Feedback, Problem
-from gaptron.validation import sealed_row
+from gaptron.types import UNKNOWN, Feedback, Problem
+from tests.algorithms.variants import TRAITS, traits_of, variants_of
 from tests.conftest import INTERPRETED, Stream, exact32, portrait, random_stream
 from tests.one_round import decide_once
 
@@ -38,10 +39,8 @@ class Case(NamedTuple):
 
     @property
     def traits(self) -> frozenset[str]:
-        """What its file says that some laws must know; see `gaptron.types.TRAITS`."""
-        card = self.file.CARD
-        own = card.variants[self.variant].traits if self.variant else None
-        return card.traits if own is None else own
+        """What some laws must know of it; see `tests.algorithms.variants.TRAITS`."""
+        return traits_of(self.algorithm, self.variant)
 
     @property
     def most(self) -> int:
@@ -71,7 +70,7 @@ class Case(NamedTuple):
             return bool(learner.problem.graph[code, truth])
         return self.feedback == "full" or code == truth
 
-    def answer(self, learner: gaptron.Learner, decision: gaptron.Decision, truth: Any) -> None:
+    def reveal(self, learner: gaptron.Learner, decision: gaptron.Decision, truth: Any) -> None:
         if self.feedback == "bandit":
             learner.learn(decision, correct=bool(decision.label == truth))
         elif self.shows(learner, decision._code, learner.classes.index(truth)):
@@ -90,7 +89,7 @@ def cases() -> list[Case]:
         for loss in card.losses:
             for feedback in card.feedback:
                 found.append(Case(name, loss.word, feedback.word, "", {}))
-                for word, variant in card.variants.items():
+                for word, variant in variants_of(name).items():
                     if loss in (variant.losses or card.losses) and feedback in (variant.feedback or card.feedback):
                         found.append(Case(name, loss.word, feedback.word, word, dict(variant.settings)))
     return found
@@ -143,11 +142,11 @@ def playing_is_deciding_and_learning_round_by_round(case: Case, rows: Any) -> No
         decision = single.decide(table[t])
         assert decision.label == one.codes[t]
         assert decision.round == t + 1
-        assert single._core.round.z.argmax() == one.top[t]
+        assert single._engine.round.z.argmax() == one.top[t]
         assert decision.distribution[y[t]] == one.truth_probability[t]
-        assert decision.probability == decision.distribution[one.codes[t]]
-        np.testing.assert_array_equal(single._core.round.note, one.notes[t])
-        case.answer(single, decision, int(y[t]))
+        assert decision.propensity == decision.distribution[one.codes[t]]
+        np.testing.assert_array_equal(single._engine.round.note, one.notes[t])
+        case.reveal(single, decision, int(y[t]))
     assert portrait(whole) == portrait(single)
     np.testing.assert_array_equal(whole.weights, single.weights)
 
@@ -224,9 +223,9 @@ def a_learner_never_peeks_at_what_was_not_shown(case: Case, rows: Any) -> None:
 
 def some_available(y: np.ndarray, K: int, seed: int = 4) -> np.ndarray:
     """Which labels are available, T × K: the true one always, others in half of the rounds."""
-    among = np.random.default_rng(seed).random((len(y), K)) < 0.5
-    among[np.arange(len(y)), y] = True
-    return among
+    available = np.random.default_rng(seed).random((len(y), K)) < 0.5
+    available[np.arange(len(y)), y] = True
+    return available
 
 
 def refused(call: Callable[[], Any], words: str) -> None:
@@ -240,60 +239,60 @@ def naming_every_label_as_available_is_naming_none(case: Case, rows: Any) -> Non
     X, y, K = case.stream(120)
     plain, named = case.learner(K), case.learner(K)
     all_labels = np.ones((120, K), dtype=bool)
-    if not case.file.CARD.among:
-        refused(lambda: named.play(rows(X), y, among=all_labels), "leave labels out")
-        refused(lambda: named.decide(rows(X)[0], among=[0, 1]), "leave labels out")
-        refused(lambda: named.distribution(rows(X), among=all_labels), "leave labels out")
+    if not case.file.CARD.available:
+        refused(lambda: named.play(rows(X), y, available=all_labels), "leave labels out")
+        refused(lambda: named.decide(rows(X)[0], available=[0, 1]), "leave labels out")
+        refused(lambda: named.distribution(rows(X), available=all_labels), "leave labels out")
         assert portrait(named) == portrait(plain)
         return
-    same_traces(plain.play(rows(X), y), named.play(rows(X), y, among=all_labels))
+    same_traces(plain.play(rows(X), y), named.play(rows(X), y, available=all_labels))
     assert portrait(plain) == portrait(named)
-    np.testing.assert_array_equal(plain.distribution(rows(X)), named.distribution(rows(X), among=[range(K)] * 120))
-    one, two = plain.decide(rows(X)[0]), named.decide(rows(X)[0], among=range(K))
+    np.testing.assert_array_equal(plain.distribution(rows(X)), named.distribution(rows(X), available=[range(K)] * 120))
+    one, two = plain.decide(rows(X)[0]), named.decide(rows(X)[0], available=range(K))
     np.testing.assert_array_equal(one.distribution, two.distribution)
-    case.answer(plain, one, int(y[0])), case.answer(named, two, int(y[0]))
+    case.reveal(plain, one, int(y[0])), case.reveal(named, two, int(y[0]))
     assert portrait(plain) == portrait(named)
 
 
 @law
 def labels_left_out_are_never_played_and_the_rest_is_a_distribution(case: Case, rows: Any) -> None:
-    if not case.file.CARD.among:
+    if not case.file.CARD.available:
         return
     X, y, K = case.stream(300, seed=8)
-    learner, single, among = case.learner(K), case.learner(K), some_available(y, K)
-    before = learner.distribution(rows(X), among=among)
-    assert not before[~among].any()
-    trace = learner.play(rows(X), y, among=among)
-    assert among[np.arange(300), trace.codes].all() and among[np.arange(300), trace.top].all()
-    P, Z = learner.distribution(rows(X), among=among), learner.scores(rows(X), among=among)
-    assert (P >= 0.0).all() and not P[~among].any()
-    assert np.isneginf(Z[~among]).all() and np.isfinite(Z[among]).all()
+    learner, single, available = case.learner(K), case.learner(K), some_available(y, K)
+    before = learner.distribution(rows(X), available=available)
+    assert not before[~available].any()
+    trace = learner.play(rows(X), y, available=available)
+    assert available[np.arange(300), trace.codes].all() and available[np.arange(300), trace.top].all()
+    P, Z = learner.distribution(rows(X), available=available), learner.scores(rows(X), available=available)
+    assert (P >= 0.0).all() and not P[~available].any()
+    assert np.isneginf(Z[~available]).all() and np.isfinite(Z[available]).all()
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(learner.predict(rows(X), among=among), Z.argmax(axis=1))
+    np.testing.assert_array_equal(learner.predict(rows(X), available=available), Z.argmax(axis=1))
     alone = np.eye(K, dtype=bool)[y]
-    np.testing.assert_array_equal(learner.distribution(rows(X), among=alone), alone)
+    np.testing.assert_array_equal(learner.distribution(rows(X), available=alone), alone)
     drawn, expected, spread = np.zeros(K), np.zeros(K), np.zeros(K)
     table = rows(X)
     for t in range(300):
-        decision = single.decide(table[t], among=np.flatnonzero(among[t]))
+        decision = single.decide(table[t], available=np.flatnonzero(available[t]))
         p = decision.distribution
-        assert decision._code == trace.codes[t] and not p[~among[t]].any()
+        assert decision._code == trace.codes[t] and not p[~available[t]].any()
         drawn[decision._code] += 1
         expected, spread = expected + p, spread + p * (1 - p)
-        case.answer(single, decision, int(y[t]))
+        case.reveal(single, decision, int(y[t]))
     assert portrait(single) == portrait(learner)
     assert (np.abs(drawn - expected) <= 4.5 * np.sqrt(spread) + 1e-6).all()
 
 
 @law
 def renaming_labels_renames_which_are_available(case: Case, rows: Any) -> None:
-    if not case.file.CARD.among:
+    if not case.file.CARD.available:
         return
     X, y, K = case.stream(100)
-    names, among = np.array(["dog", "ant", "cat", "bee"])[:K], some_available(y, K)
+    names, available = np.array(["dog", "ant", "cat", "bee"])[:K], some_available(y, K)
     plain, named = case.learner(K), case.learner(classes=names)
-    one = plain.play(rows(X), y, among=among)
-    two = named.play(rows(X), names[y], among=[set(names[flags]) for flags in among])
+    one = plain.play(rows(X), y, available=available)
+    two = named.play(rows(X), names[y], available=[set(names[flags]) for flags in available])
     same_traces(one, two)
     np.testing.assert_array_equal(plain.weights, named.weights)
 
@@ -306,11 +305,11 @@ def a_right_answer_is_worth_one_and_a_wrong_one_nothing(case: Case, rows: Any) -
     plain, paid, each = case.learner(K), case.learner(K), case.learner(K)
     if not case.file.CARD.rewards:
         fresh = case.learner(K)
-        refused(lambda: fresh.play(rows(X), y, reward=np.full(120, 0.5)), "learn from rewards between")
+        refused(lambda: fresh.play(rows(X), y, rewards=np.full(120, 0.5)), "learn from rewards between")
         decision = fresh.decide(rows(X)[0])
         refused(lambda: fresh.learn(decision, reward=0.5), "learn from rewards between")
     one = plain.play(rows(X), y)
-    same_traces(one, paid.play(rows(X), y, reward=np.ones(120)))
+    same_traces(one, paid.play(rows(X), y, rewards=np.ones(120)))
     assert portrait(plain) == portrait(paid)
     table = rows(X)
     for t in range(120):
@@ -325,20 +324,20 @@ def rewards_of_every_label_are_the_answers_to_the_labels_played(case: Case, rows
         return
     X, _, K = case.stream(150)
     rng = np.random.default_rng(9)
-    worth = (rng.random((150, K)) < 0.6) * (rng.random((150, K)) if case.file.CARD.rewards else 1.0)
+    rewards = (rng.random((150, K)) < 0.6) * (rng.random((150, K)) if case.file.CARD.rewards else 1.0)
     whole, single = case.learner(K), case.learner(K)
-    one = whole.play(rows(X), reward=worth)
+    one = whole.play(rows(X), rewards=rewards)
     table = rows(X)
     for t in range(150):
         decision = single.decide(table[t])
         assert decision.label == one.codes[t]
-        assert np.isclose(one.truth_probability[t], decision.distribution @ worth[t], atol=1e-12)
-        single.learn(decision, reward=worth[t, decision._code])
+        assert np.isclose(one.truth_probability[t], decision.distribution @ rewards[t], atol=1e-12)
+        single.learn(decision, reward=rewards[t, decision._code])
     one_by_one, at_once = portrait(single), portrait(whole)
     # That several labels could be right ends the bound, and answers one by one do not tell.
     assert at_once.pop("fractions") == "True" and one_by_one.pop("fractions") == str(case.file.CARD.rewards)
     assert at_once == one_by_one
-    np.testing.assert_array_equal(one.reward, worth[np.arange(150), one.codes])
+    np.testing.assert_array_equal(one.reward, rewards[np.arange(150), one.codes])
     assert one.mistakes == (one.reward == 0).sum() and np.isfinite(whole.weights).all()
 
 
@@ -360,7 +359,7 @@ def inputs_are_never_written_and_may_be_read_only(case: Case, rows: Any) -> None
     trace = learner.play(mine, labels)
     learner.predict(mine)
     decision = learner.decide(mine[0])
-    case.answer(learner, decision, int(labels[0]))
+    case.reveal(learner, decision, int(labels[0]))
     for now, then in zip(_parts(mine), before):
         np.testing.assert_array_equal(now, then)
     np.testing.assert_array_equal(labels, y)
@@ -455,7 +454,7 @@ def renaming_classes_renames_predictions(case: Case, rows: Any) -> None:
     np.testing.assert_array_equal(plain.weights, named.weights)
     decision = named.decide(rows(X)[0])
     assert decision.label == names[plain.decide(rows(X)[0]).label]
-    case.answer(named, decision, "dog")
+    case.reveal(named, decision, "dog")
 
 
 @law
@@ -511,21 +510,25 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
     """By hand: score the row with today's weights, put in the probability of the draw, learn. Nothing is committed."""
     s = case.stream(100)
     learner, decisions = _open_decisions(case, rows, s)
-    state, file = copy.deepcopy(learner._core.state), case.file
-    rd, work = copy.deepcopy(learner._core.round), file.scratch(learner.settings, learner.problem, learner._core.sparse)
-    seen = copy.deepcopy(learner._core.seen)
-    count, chances = copy.deepcopy(learner._core.count), [d.distribution for d in decisions]
+    state, file = copy.deepcopy(learner._engine.state), case.file
+    rd, work = (
+        copy.deepcopy(learner._engine.round),
+        file.scratch(learner.settings, learner.problem, learner._engine.sparse),
+    )
+    evidence = copy.deepcopy(learner._engine.evidence)
+    count, propensities = copy.deepcopy(learner._engine.count), [d.distribution for d in decisions]
     for i in np.random.default_rng(3).permutation(39):  # all but the newest, whose scores are still those of now
         truth, code = int(s.y[60 + i]), decisions[i]._code
-        case.answer(learner, decisions[i], truth)
+        case.reveal(learner, decisions[i], truth)
         shown = truth if case.shows(learner, code, truth) else UNKNOWN
         x, u = sealed_row(decisions[i]._x), decisions[i]._u
         decide_once(learner.settings, state, x, rd, work, u)
         if case.partial:
-            rd.p[code] = chances[i][code]
-        rd.mark[0] = decisions[i]._mark[0]
-        rd.answer[0].reward = float(shown == code)
-        rd.answer[0].chance = chances[i][code if shown == UNKNOWN else shown]
+            rd.p[code] = propensities[i][code]
+        for name, saved in zip(learner._engine.late_fields, decisions[i]._saved_scratch or ()):
+            getattr(work if name in work._fields else rd, name).view(np.ndarray)[...] = saved
+        rd.feedback[0].reward = float(shown == code)
+        rd.feedback[0].propensity = propensities[i][code if shown == UNKNOWN else shown]
         done = np.zeros(1, dtype=np.bool_)
         kernel.learn_once(
             learner.settings,
@@ -537,13 +540,13 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
             shown,
             count,
             done,
-            seen,
+            evidence,
             np.zeros(learner.problem.n_classes),
         )
         assert done[0]
-    for mine, theirs in zip((*learner._core.state, *learner._core.seen), (*state, *seen)):
+    for mine, theirs in zip((*learner._engine.state, *learner._engine.evidence), (*state, *evidence)):
         np.testing.assert_array_equal(mine, theirs)
-    for decision, p in zip(decisions, chances):
+    for decision, p in zip(decisions, propensities):
         np.testing.assert_array_equal(decision.distribution, p)  # learning writes nothing there
     assert learner.rounds == 99
 
@@ -553,23 +556,23 @@ def an_answer_to_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
     """Others may still be open: what was decided for this one is what is learned from."""
     s = case.stream(80)
     (one, first), (two, second) = _open_decisions(case, rows, s, 80), _open_decisions(case, rows, s, 80)
-    case.answer(one, first[-1], int(s.y[79]))
+    case.reveal(one, first[-1], int(s.y[79]))
     kept = (
         kernel.learn_once,
         two.settings,
-        two._core.state,
+        two._engine.state,
         sealed_row(second[-1]._x),
-        two._core.round,
-        two._core.scratch,
+        two._engine.round,
+        two._engine.scratch,
         second[-1]._code,
     )
     truth = int(s.y[79])
     shown = truth if case.shows(two, second[-1]._code, truth) else UNKNOWN
-    beside = two._core.seen, two._core.seen_room
-    two._core.round.answer[0].reward = float(shown == second[-1]._code)
-    two._core.round.answer[0].chance = second[-1].distribution[second[-1]._code if shown == UNKNOWN else shown]
-    kept[0](*kept[1:], shown, two._core.count, np.zeros(1, dtype=np.bool_), *beside)
-    for mine, theirs in zip(one._core.state, two._core.state):
+    beside = two._engine.evidence, two._engine.evidence_buffer
+    two._engine.round.feedback[0].reward = float(shown == second[-1]._code)
+    two._engine.round.feedback[0].propensity = second[-1].distribution[second[-1]._code if shown == UNKNOWN else shown]
+    kept[0](*kept[1:], shown, two._engine.count, np.zeros(1, dtype=np.bool_), *beside)
+    for mine, theirs in zip(one._engine.state, two._engine.state):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -583,23 +586,23 @@ def save_load_continue_is_continue(case: Case, rows: Any) -> None:
     table, learner = rows(s.X), case.learner(s.K)
     learner.play(table[:59], s.y[:59])
     waiting = [learner.decide(table[59]), learner.decide(table[60])]
-    case.answer(learner, learner.decide(table[61]), int(s.y[61]))
+    case.reveal(learner, learner.decide(table[61]), int(s.y[61]))
     with TemporaryDirectory() as folder:
         learner.save(Path(folder, "model"))
         other = gaptron.Learner.load(Path(folder, "model"))
     assert portrait(other) == portrait(learner)
-    for one, two in zip(learner._core.state, other._core.state):
+    for one, two in zip(learner._engine.state, other._engine.state):
         np.testing.assert_array_equal(one, two)
     assert list(other.pending) == list(learner.pending) == [60, 61]
     for mine, t in zip(reversed(waiting), (60, 59)):
         theirs = other.pending[mine.round]
-        assert (theirs.label, theirs.probability) == (mine.label, mine.probability)
-        case.answer(learner, mine, int(s.y[t])), case.answer(other, theirs, int(s.y[t]))
+        assert (theirs.label, theirs.propensity) == (mine.label, mine.propensity)
+        case.reveal(learner, mine, int(s.y[t])), case.reveal(other, theirs, int(s.y[t]))
     same_traces(learner.play(table[62:75], s.y[62:75]), other.play(table[62:75], s.y[62:75]))
     for t in range(75, 80):
         mine, theirs = learner.decide(table[t]), other.decide(table[t])
         assert mine.label == theirs.label
-        case.answer(learner, mine, int(s.y[t])), case.answer(other, theirs, int(s.y[t]))
+        case.reveal(learner, mine, int(s.y[t])), case.reveal(other, theirs, int(s.y[t]))
     assert portrait(other) == portrait(learner)
     np.testing.assert_array_equal(other.weights, learner.weights)
 

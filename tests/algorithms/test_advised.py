@@ -23,7 +23,7 @@ def learner(feedback="full", K=3, seed=0, **more):
     return gaptron.Learner("advised-gaptron", feedback=feedback, n_classes=K, seed=seed, **more)
 
 
-def answer(who, decision, truth):
+def give_feedback(who, decision, truth):
     if who.problem.feedback is Feedback.BANDIT:
         who.learn(decision, correct=bool(decision.label == truth))
     else:
@@ -48,9 +48,9 @@ def some_labels(K, truth, rng):
     """Half of the labels, the truth among them; or all."""
     if rng.random() < 0.5:
         return None
-    among = rng.random(K) < 0.5
-    among[truth] = True
-    return among
+    available = rng.random(K) < 0.5
+    available[truth] = True
+    return available
 
 
 def same_full(who, book, to):
@@ -58,11 +58,24 @@ def same_full(who, book, to):
     close(-W[0], book.theta, **to)
     close(W[1], book.A.W, **to)
     close(W[2], book.C.W, **to)
-    close(who.state.voice, book.u, **to)
+    close(who.state.u, book.u, **to)
     close(who.state.squares, book.N, **to)
     close(who.state.stay[0].tolist(), (book.stay.S, book.stay.E, book.stay.n), **to)
     close(
-        (t.square, t.step, t.cost, t.largest, t.moved, t.gap, t.rounds, t.norms, t.called, t.lead, t.caller, t.open),
+        (
+            t.square,
+            t.step,
+            t.cost,
+            t.largest,
+            t.v_gradient,
+            t.gap,
+            t.rounds,
+            t.sqnorms,
+            t.with_caller,
+            t.caller_regret,
+            t.caller_mistakes,
+            t.caller_pending,
+        ),
         (
             *(book.X2, book.step, book.H, book.most, book.moved, book.gap),
             *(book.t, book.squares, book.called, book.D, book.m, book.O),
@@ -70,7 +83,7 @@ def same_full(who, book, to):
         **to,
     )
     close(t.trust, book.trust, **to)
-    assert t.last == book.last
+    assert t.last_label == book.last
 
 
 def same_bandit(who, book, to):
@@ -83,16 +96,20 @@ def same_bandit(who, book, to):
     close(W[3], book.C.W, **to)
     close(who.state.omega, book.omega, **to)
     close(who.state.hits, book.hits, **to)
-    close(who.state.asked, book.asked, **to)
-    close(who.state.ahead, book.ahead, **to)
+    close(who.state.plays, book.asked, **to)
+    close(who.state.regret, book.regret, **to)
     close(who.state.stay[0].tolist(), (book.stay.S, book.stay.E, book.stay.n), **to)
     close(who.state.other[0].tolist(), (book.other.S, book.other.E, book.other.n), **to)
     close((t.square, t.step, t.last_step, t.level), (book.X2, book.step, book.last_step, book.Lambda), **to)
-    close((t.moved, t.certified, t.missed, t.waiting), (book.moved, book.certified, book.M, book.waiting), **to)
-    close((t.psi, t.side_step, t.rounds, t.norms), (book.psi, book.side_step, book.t, book.squares), **to)
-    close((t.called, t.lead, t.caller, t.open), (book.called, book.D, book.m, book.O), **to)
-    close((t.finds, t.tries, t.beta, t.pushes), (book.xs, book.xn, book.beta, book.V), **to)
-    assert t.last == book.last
+    close((t.v_gradient, t.certified, t.mistakes, t.waiting), (book.moved, book.certified, book.M, book.waiting), **to)
+    close((t.psi, t.side_step, t.rounds, t.sqnorms), (book.psi, book.side_step, book.t, book.squares), **to)
+    close(
+        (t.with_caller, t.caller_regret, t.caller_mistakes, t.caller_pending),
+        (book.called, book.D, book.m, book.O),
+        **to,
+    )
+    close((t.finds, t.tries, t.beta, t.beta_squares), (book.xs, book.xn, book.beta, book.V), **to)
+    assert t.last_label == book.last
 
 
 def by_learner(who, n):
@@ -147,18 +164,18 @@ def test_full_information_as_the_textbook_plays_it(K, d, adviser, sets, late, gu
     who, book = Player("full", K, d, sparse=sparse, guard=guard), FullBook(K, d, guard=guard)
     waiting, stuck, forced = {}, 0, 0
     for t, answers in enumerate(arrivals(T, late, rng)):
-        said, among = advice_of(adviser, K, int(y[t]), rng), some_labels(K, y[t], rng) if sets else None
+        said, available = advice_of(adviser, K, int(y[t]), rng), some_labels(K, y[t], rng) if sets else None
         if t == 60 and adviser == "liar":
-            who.total.trust = book.trust = -4.0  # a council so far behind is not followed
-        label, kept = who.decide(X[t], said, among, u=rng.random())
-        s = book.look(X[t], said, among)
+            who.total.trust = book.trust = -4.0  # an ensemble so far behind is not followed
+        label, kept = who.decide(X[t], said, available, u=rng.random())
+        s = book.score(X[t], said, available)
         to = dict(rtol=1e-8, atol=1e-8, err_msg=f"round {t}")
         close(who.rd.p, s.q, **to)
         close(who.rd.z[s.A], s.t, **to)
         close(who.work.a[: len(s.A)], s.a, **to)
         close(who.rd.note[[1, 2, 4, 5, 7]], (s.eps, 1 - s.q[s.A[s.heir]], book.H, s.kappa, s.v), **to)
         assert not np.isfinite(np.delete(who.rd.z, s.A)).any()
-        assert (who.rd.mark[0].last, who.rd.mark[0].apart) == (book.last, s.apart)
+        assert (who.work.decision[0].last_label, who.work.decision[0].may_differ) == (book.last, s.apart)
         stuck, forced = stuck + (s.kappa > 0), forced + s.forced
         waiting[t] = kept, s, book.last
         book.commit(s)
@@ -170,8 +187,8 @@ def test_full_information_as_the_textbook_plays_it(K, d, adviser, sets, late, gu
                 book.learn(s, label, truth)
             else:
                 who.learn_late(kept, truth=truth)
-                today = book.look(*kept[:3])
-                book.learn(today, kept[3], truth, chance=s.q[truth], last=last, apart=s.apart)
+                today = book.score(*kept[:3])
+                book.learn(today, kept[3], truth, propensity=s.q[truth], last=last, apart=s.apart)
             same_full(who, book, to)
     precisions(who, book)
     assert stuck > 0 and (forced > 0) == (guard < math.inf)
@@ -200,18 +217,22 @@ def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, gua
     book = BanditBook(K, d, reach, budget, guard=guard, delay=delay)
     waiting, free, pushed, forced = {}, 0, 0, 0
     for t, answers in enumerate(arrivals(T, late, rng)):
-        said, among = advice_of(adviser, K, int(y[t]), rng), some_labels(K, y[t], rng) if sets else None
-        label, kept = who.decide(X[t], said, among, u=rng.random())
-        s = book.look(X[t], said, among)
+        said, available = advice_of(adviser, K, int(y[t]), rng), some_labels(K, y[t], rng) if sets else None
+        label, kept = who.decide(X[t], said, available, u=rng.random())
+        s = book.score(X[t], said, available)
         to = dict(rtol=1e-7, atol=1e-8, err_msg=f"round {t}")
         close(who.rd.p, s.q, **to)
         close(who.rd.z[s.A], s.shown, **to)
         if not s.free:
             close(who.work.a[: len(s.A)], s.a, **to)
-        assert (who.rd.mark[0].last, who.rd.mark[0].free, who.rd.mark[0].apart) == (book.last, s.free, s.apart)
+        assert (who.work.decision[0].last_label, who.work.decision[0].exploiting, who.work.decision[0].may_differ) == (
+            book.last,
+            s.free,
+            s.apart,
+        )
         shown = s.level, s.eps, 1 - s.q[s.A[s.heir]], s.free, book.M + book.waiting - book.psi, s.kappa, s.found, s.v
         close(who.rd.note[:8], shown, **to)
-        close(who.rd.note[8:], [*s.heard[:4], s.heard[4:].sum()], **to)
+        close(who.rd.note[8:], [*s.omega[:4], s.omega[4:].sum()], **to)
         free, pushed, forced = free + s.free, pushed + (s.kappa > 0), forced + s.forced
         waiting[t] = kept, s, book.last
         book.commit(s, label)
@@ -226,8 +247,8 @@ def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, gua
             else:
                 who.learn_late(kept, reward=reward)
                 q = s.q[kept[3]]
-                today = book.look(*kept[:3])
-                book.learn(today, kept[3], reward, chance=q, free=s.free, last=last, apart=s.apart, own=s)
+                today = book.score(*kept[:3])
+                book.learn(today, kept[3], reward, propensity=q, free=s.free, last=last, apart=s.apart, own=s)
             same_bandit(who, book, to)
     precisions(who, book)
     if not given:
@@ -254,8 +275,8 @@ def test_the_first_rounds_of_full_information_by_hand():
     first = who.decide([1.0])
     close(first.distribution, [0.75, 0.25], atol=1e-15)
     who.learn(first, label=1)
-    state, t = who._core.state, who._core.state.total[0]
-    assert who.advice.cost == -0.25 and t.gap == 0.0 and t.last == 1
+    state, t = who._engine.state, who._engine.state.total[0]
+    assert who.advice.cost == -0.25 and t.gap == 0.0 and t.last_label == 1
     close(who.weights, [[-LN2 / 2], [LN2 / 2]], rtol=1e-14)
     close(state.W[2:, 0], [-1.6, 1.6, -8 / 3, 8 / 3], rtol=1e-14)
     close(state.P[0, 0, 0], 3.2, rtol=1e-14)
@@ -269,14 +290,14 @@ def test_the_first_rounds_of_full_information_by_hand():
     asks = [0.0, 1 + math.log2(1 - p) + second_moment]
     assert 1 + math.log2(p) + 1 + 0.5 * 0.04 * (64 / 15) ** 2 < 0  # the most that label 0 could ask
     close(second.distribution, [0.0, 1.0], atol=1e-15)  # label 1 asks for next to all, and is heir
-    close(who._core.scratch.b[:2], [1 + math.log2(p) + (1 - p) ** 2 / p**2 * second_moment, asks[1]], rtol=1e-12)
+    close(who._engine.scratch.b[:2], [1 + math.log2(p) + (1 - p) ** 2 / p**2 * second_moment, asks[1]], rtol=1e-12)
     close(who.scores([[1.0]]), [[-32 / 15, 32 / 15]], rtol=1e-14)  # the certified learner is not heard yet
     who.learn(second, label=1)
     assert who.advice.cost == -0.25  # + 1 - 1: k° was right, and played
     # Stacking: τ = softmax(∓32/15), r = ±τ_0; g_j = -2τ_0·score; the certified learner is heard from now on.
     tau = 1 / (1 + math.exp(64 / 15))
     g = -2 * tau * np.array([LN2 / 2, 1.6, 8 / 3])
-    close(state.voice[:3], [0, 0.5, 0.5] - g / np.sqrt(1 + g**2), rtol=1e-12)
+    close(state.u[:3], [0, 0.5, 0.5] - g / np.sqrt(1 + g**2), rtol=1e-12)
     close(state.stay[0].tolist(), (1.0, 1 - tau, 1.0), rtol=1e-12)
     assert who.certificate.step == LN2**2 and who.certificate.level == 0.0
 
@@ -292,9 +313,9 @@ def test_the_first_bandit_hit_by_hand():
     close(decision.distribution, [1.0, 0.0])
     close(who.scores([[1.0]]), 11 / 24, rtol=1e-14)
     who.learn(decision, correct=True)
-    state, t = who._core.state, who._core.state.total[0]
-    assert t.psi == pytest.approx(0.5, rel=1e-14) and (t.missed, t.waiting, t.certified) == (0, 0, 0)
-    close(list(who.advice.heard.values()), np.array([3, 3, 2, 3]) / 11 * 0.99 + 0.0025, rtol=1e-12)
+    state, t = who._engine.state, who._engine.state.total[0]
+    assert t.psi == pytest.approx(0.5, rel=1e-14) and (t.mistakes, t.waiting, t.certified) == (0, 0, 0)
+    close(list(who.advice.weights.values()), np.array([3, 3, 2, 3]) / 11 * 0.99 + 0.0025, rtol=1e-12)
     W = state.W.reshape(5, 2)
     close(W[4], 0.0)  # the certified learner learns nothing in free rounds
     close(W[0], np.array([0.5, -0.5]) / LN2, rtol=1e-14)
@@ -303,7 +324,7 @@ def test_the_first_bandit_hit_by_hand():
     close(W[3], [8 / 3, -8 / 3], rtol=1e-14)
     assert t.beta == pytest.approx(-1 / math.sqrt(10), rel=1e-14)
     close(state.other[0].tolist(), (1.0, 0.5, 1.0))
-    assert (t.finds, t.tries, t.last) == (0.5, 0.5, 0)
+    assert (t.finds, t.tries, t.last_label) == (0.5, 0.5, 0)
     assert who.advice.discovery == pytest.approx(1.5 / 2.5)
     # The certificate so far: nothing was certified, N/(2ε') + M - Ψ.
     assert who.certificate.cost(3.0) == pytest.approx(9 / (4 * LN2**2) - 0.5, rel=1e-12)
@@ -313,7 +334,7 @@ def test_a_first_wrong_bandit_guess_by_hand():
     """A miss at K = 2. Newton: f/(1 - f) = ½, r = (⅓, -⅙), h = ¼·⅓, 1 + hv = 7/3; β = ⅙/√(1 + 1/36)."""
     who = learner("bandit", K=2)
     who.learn(who.decide([1.0]), correct=False)
-    state, t = who._core.state, who._core.state.total[0]
+    state, t = who._engine.state, who._engine.state.total[0]
     W = state.W.reshape(5, 2)
     close(W[[0, 4]], 0.0)
     close(W[1], [-0.5, 0.0], rtol=1e-14)
@@ -321,8 +342,8 @@ def test_a_first_wrong_bandit_guess_by_hand():
     close(W[2], np.array([-1 / 3, 1 / 6]) * np.sqrt(2.5 / (2 * G)) * 48 / 7, rtol=1e-14)
     close(W[3], [-8 / 3, 8 / 3], rtol=1e-14)  # f/(1 - f) = 1: the same size as a hit
     assert t.beta == pytest.approx(1 / math.sqrt(37), rel=1e-14)
-    assert (t.missed, t.psi, t.side_step, t.last) == (1.0, 0.0, 2 * LN2**2, -1)
-    close(list(who.advice.heard.values()), np.array([3, 3, 4, 3]) / 13 * 0.99 + 0.0025, rtol=1e-12)
+    assert (t.mistakes, t.psi, t.side_step, t.last_label) == (1.0, 0.0, 2 * LN2**2, -1)
+    close(list(who.advice.weights.values()), np.array([3, 3, 4, 3]) / 13 * 0.99 + 0.0025, rtol=1e-12)
     assert (t.finds, t.tries) == (0.0, 1.0)
 
 
@@ -333,7 +354,7 @@ def test_the_bandit_step_by_hand():
             who = Player("bandit", K, 1, reach=D)
             who.total.rounds, who.total.level = t - 1, level
             who.total.step = min(who.total.step, before)
-            who.look(np.ones(1))
+            who.score(np.ones(1))
             steps = [2 * LN2**2 / K, 0.5 * D / math.sqrt(K * t), before]
             assert who.rd.note[1] == pytest.approx(min([*steps, D**2 / (2 * level)] if level else steps), rel=1e-14)
 
@@ -342,7 +363,7 @@ def test_little_evidence_moves_the_weights_of_the_experts_little():
     """A miss that all thought 1 % likely deals out 0.01·5·0.01 of their weight, a hit 0.01 of it."""
     for reward, share in ((0.0, 5e-4), (1.0, 1e-2)):
         omega, F = np.array([0.7, 0.1, 0.1, 0.1, 9.0]), np.full((5, 2), 0.01)
-        bandit.believe(omega, F, 4, 0, reward)
+        bandit.update_weights(omega, F, 4, 0, reward)
         close(omega, [0.7 - 0.45 * share, *[0.1 + 0.15 * share] * 3, 9.0], rtol=1e-12)
 
 
@@ -356,8 +377,8 @@ def test_all_labels_available_are_the_bits_of_not_saying_which(feedback):
     one, two = (Player(feedback, 4, 3, **given) for _ in range(2))
     for _ in range(60):
         x, y, u = rng.normal(size=3), int(rng.integers(4)), rng.random()
-        for who, among in ((one, None), (two, np.ones(4, bool))):
-            label, _ = who.decide(x, None, among, u)
+        for who, available in ((one, None), (two, np.ones(4, bool))):
+            label, _ = who.decide(x, None, available, u)
             who.learn(x, label, truth=y)
     assert all(a.tobytes() == b.tobytes() for a, b in zip(one.state, two.state))
 
@@ -371,19 +392,19 @@ def test_renaming_the_labels_renames_all_that_follows(feedback):
     one, two = (Player(feedback, K, 3, **given) for _ in range(2))
     for t in range(80):
         x, y = rng.normal(size=3), int(rng.integers(K))
-        said, among = rng.dirichlet(np.ones(K)), rng.random(K) < 0.7
-        among[y] = True
-        label = one.look(x, said, among, rng.random())
+        said, available = rng.dirichlet(np.ones(K)), rng.random(K) < 0.7
+        available[y] = True
+        label = one.score(x, said, available, rng.random())
         one.commit(label)
         other, others = np.zeros(K), np.zeros(K, bool)
-        other[new], others[new] = said, among
-        two.look(x, other, others)
+        other[new], others[new] = said, available
+        two.score(x, other, others)
         two.commit(int(new[label]))
         close(two.rd.p[new], one.rd.p, atol=1e-9, err_msg=f"round {t}")
         close(np.exp(two.rd.z[new]), np.exp(one.rd.z), atol=1e-9)
         one.learn(x, label, truth=y)
         two.learn(x, int(new[label]), truth=int(new[y]))
-    assert two.total.last == (new[one.total.last] if one.total.last >= 0 else -1)
+    assert two.total.last_label == (new[one.total.last_label] if one.total.last_label >= 0 else -1)
 
 
 def test_the_width_alone_decides_about_blocks():
@@ -402,7 +423,7 @@ def test_optimism_is_for_playing_not_for_predicting():
         x = rng.normal(size=3)
         y = int(x[0] > 0)  # four labels are never right
         label, _ = who.decide(x, u=rng.random())
-        s = book.look(x)
+        s = book.score(x)
         close(who.rd.z, s.shown, atol=1e-7)
         apart += who.rd.p[who.rd.z.argmax()] == 0.0
         book.commit(s, label)
@@ -432,7 +453,7 @@ def test_the_scale_of_the_rows_does_not_matter(feedback):
 
 def sound(who):
     """P symmetric to the bit and positive, nothing that is not a number."""
-    state = who._core.state
+    state = who._engine.state
     for name, part in zip(state._fields, state):
         numbers = np.array(part.tolist()) if part.dtype.names else part
         assert np.isfinite(numbers).all(), name
@@ -441,7 +462,7 @@ def sound(who):
         assert np.linalg.eigvalsh(state.P).min() > 0
     assert (state.C > 0).all() and (state.A > 0).all() and (state.G >= 1).all()
     if hasattr(state, "omega"):
-        assert (state.omega > 0).all() and who._core.state.C.max() <= 0.5
+        assert (state.omega > 0).all() and who._engine.state.C.max() <= 0.5
     assert np.isfinite(who.weights).all()
 
 
@@ -508,13 +529,13 @@ def test_growing_out_of_blocks_keeps_what_was_learned(feedback):
     who, same = learner(feedback), learner(feedback)
     for one in (who, same):
         one.play(X, y)
-    before, old = who.scores(X), who._core.state
+    before, old = who.scores(X), who._engine.state
     who.grow(n_features=1024)
-    assert who._core.state.P.shape[0] == 64
-    np.testing.assert_array_equal(who._core.state.P[:63], old.P[:63])
+    assert who._engine.state.P.shape[0] == 64
+    np.testing.assert_array_equal(who._engine.state.P[:63], old.P[:63])
     close(who.scores(np.pad(X, ((0, 0), (0, 4)))), before, rtol=1e-12)
     who.grow(n_features=1030)
-    state, wide = who._core.state, np.pad(X, ((0, 0), (0, 10)))
+    state, wide = who._engine.state, np.pad(X, ((0, 0), (0, 10)))
     assert len(state.P) == 0
     variances = np.concatenate([np.diag(block) for block in old.P])[:1020]
     close(state.A[:1020], 1 / variances, rtol=1e-12)
@@ -530,10 +551,10 @@ def test_new_labels_leave_the_scores_of_the_others(feedback):
     who = gaptron.Learner("advised-gaptron", feedback=feedback, classes=["a", "c", "d"], seed=0)
     words = np.array(["a", "c", "d"])
     who.play(s.X, words[s.y])
-    old, last = who._core.state, who._core.state.total[0].last
+    old, last = who._engine.state, who._engine.state.total[0].last_label
     step = old.total[0].step
     who.grow(classes=["a", "b", "c", "d", "e"])
-    state, places = who._core.state, [0, 2, 3]
+    state, places = who._engine.state, [0, 2, 3]
     n = len(state.W) // 5
     W, was = state.W.reshape(n, 5, -1), old.W.reshape(n, 3, -1)
     np.testing.assert_array_equal(W[:, places], was)
@@ -543,7 +564,7 @@ def test_new_labels_leave_the_scores_of_the_others(feedback):
     np.testing.assert_array_equal(state.G[:, places], old.G)
     close(state.G[:, [1, 4]], 1.0)
     np.testing.assert_array_equal(state.P, old.P)
-    assert state.total[0].last == (places[last] if last >= 0 else -1)
+    assert state.total[0].last_label == (places[last] if last >= 0 else -1)
     if feedback == "bandit":
         close(state.hits[[1, 4]], 0.0)
         np.testing.assert_array_equal(state.hits[places], old.hits)
@@ -561,28 +582,28 @@ def test_saved_with_answers_missing_it_goes_on_as_if_nothing_were(feedback, tmp_
     who = learner(feedback, guard=5.0, **given)
     decisions = [who.decide(x, advice=int(k)) for x, k in zip(s.X[:30], s.y)]
     for i in range(0, 30, 3):
-        answer(who, decisions[i], int(s.y[i]))
+        give_feedback(who, decisions[i], int(s.y[i]))
     who.save(tmp_path / "model")
     again = gaptron.Learner.load(tmp_path / "model")
     assert portrait(again) == portrait(who)
     for one in (who, again):
         waiting = one.pending
         for i in np.random.default_rng(1).permutation(sorted(waiting)):
-            answer(one, waiting[int(i)], int(s.y[i - 1]))
+            give_feedback(one, waiting[int(i)], int(s.y[i - 1]))
         one.play(s.X[30:], s.y[30:], advice=s.y[30:])
     assert portrait(again) == portrait(who)
-    assert who._core.state.total[0].open == 0.0
+    assert who._engine.state.total[0].caller_pending == 0.0
 
 
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_a_last_label_that_is_none_is_refused(feedback):
     who = Player(feedback, 3, 2)
     for last in (-1, 2):
-        who.total.last = last
+        who.total.last_label = last
         advised.check_state(who.settings, who.problem, who.state)
     for last in (-2, 3):
-        who.total.last = last
-        with pytest.raises(ValueError, match="last right label"):
+        who.total.last_label = last
+        with pytest.raises(ValueError, match="last true label"):
             advised.check_state(who.settings, who.problem, who.state)
 
 
@@ -591,7 +612,7 @@ def test_bandit_answers_that_come_late_end_the_certificate():
     who = learner("bandit")
     decisions = [who.decide(x) for x in s.X[:3]]
     for decision, truth in zip(decisions, s.y):
-        answer(who, decision, int(truth))
+        give_feedback(who, decision, int(truth))
     for look in (lambda: who.certificate, lambda: who.bound(s.X[:3], s.y[:3])):
         with pytest.raises(NoBoundError, match="late"):
             look()
@@ -605,7 +626,7 @@ def test_bandit_answers_that_come_late_end_the_certificate():
 def test_rows_of_zeros_first_and_only(feedback):
     who = learner(feedback)
     who.play(np.zeros((30, 4)), np.arange(30) % 3)
-    assert not who._core.state.W.any() and not who.weights.any()
+    assert not who._engine.state.W.any() and not who.weights.any()
     sound(who)
     assert who.certificate.norm == 0.0
     s = separable_stream(300, d=4)
@@ -710,9 +731,9 @@ def test_advice_in_any_measure_and_as_labels(feedback):
     np.testing.assert_array_equal(named.play(s.X, words[s.y], advice=words[s.y]).notes, traces[2].notes)
     single = learner(feedback)
     for t in range(60):
-        answer(single, single.decide(s.X[t], advice=int(s.y[t])), int(s.y[t]))
+        give_feedback(single, single.decide(s.X[t], advice=int(s.y[t])), int(s.y[t]))
     assert portrait(single) == portrait(whos[2])
-    assert whos[2].advice.heard["caller"] > 0
+    assert whos[2].advice.weights["caller"] > 0
 
 
 @pytest.mark.parametrize("feedback", FEEDBACKS)
@@ -723,18 +744,18 @@ def test_advice_given_once_is_not_heard_again(feedback):
     who.play(s.X[:40], s.y[:40], advice=s.y[:40])
 
     def copies():
-        state = who._core.state
-        return (state.voice[3:7] if feedback == "full" else state.omega[4:]).copy()
+        state = who._engine.state
+        return (state.u[3:7] if feedback == "full" else state.omega[4:]).copy()
 
     heard = copies()
-    assert "caller" in who.advice.heard
+    assert "caller" in who.advice.weights
     assert (who.distribution(s.X[40:], advice=s.y[40:]) != who.distribution(s.X[40:])).any() or feedback == "bandit"
     trace = who.play(s.X[40:], s.y[40:])
     assert not trace.note("caller").any()
     np.testing.assert_array_equal(copies(), heard)
     quiet = learner(feedback)
     quiet.play(s.X, s.y)
-    assert "caller" not in quiet.advice.heard
+    assert "caller" not in quiet.advice.weights
 
 
 # --- settings -------------------------------------------------------------------------------------------------
@@ -769,4 +790,4 @@ def test_the_settings_of_the_theory():
     for K in (2, 3, 50):
         assert advised.recommend(problem("full", K)) == (2.0, math.inf)
         assert advised.recommend(problem("bandit", K)) == (20.0, 2.0, 0.5, math.inf, 0, 2 * LN2**2 / K)
-    assert (full.FIRST, full.LEAST) == (pytest.approx(LN2**2), pytest.approx(LN2**2 / 50))
+    assert (full.FIRST_STEP, full.LEAST_STEP) == (pytest.approx(LN2**2), pytest.approx(LN2**2 / 50))

@@ -1,4 +1,4 @@
-"""The parts of Advised Gaptron's council, each against a few lines of numpy."""
+"""The parts of Advised Gaptron's ensemble of experts, each against a few lines of numpy."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gaptron.algorithms.advised import bandit, council, newton
+from gaptron.algorithms.advised import bandit, experts, newton
 from gaptron.types import SparseRow, named
 from tests.algorithms.advised_textbook import Newton
 
@@ -20,36 +20,36 @@ def sets(draw):
     """Labels available, and a generator."""
     K = draw(st.integers(2, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    among = rng.random(K) < draw(st.sampled_from([0.3, 0.8, 1.0]))
-    among[rng.integers(K)] = True
-    return among, rng
+    available = rng.random(K) < draw(st.sampled_from([0.3, 0.8, 1.0]))
+    available[rng.integers(K)] = True
+    return available, rng
 
 
-# --- council --------------------------------------------------------------------------------------------------
+# --- experts --------------------------------------------------------------------------------------------------
 
 
 @some
 @given(sets(), st.sampled_from([0.0, 1e-300, 1.0, 1e300]))
-def test_the_callers_copies_are_over_the_labels_available(case, size):
-    among, rng = case
-    K, A = len(among), np.flatnonzero(among)
+def test_the_callers_experts_are_over_the_available_labels(case, size):
+    available, rng = case
+    K, A = len(available), np.flatnonzero(available)
     labels = np.zeros(K, dtype=np.int64)
-    n = council.available(among, labels)
+    n = experts.list_available(available, labels)
     np.testing.assert_array_equal(labels[:n], A)
     for k in range(K):
-        place = council.place_of(k, labels[:n])
-        assert place == (int(np.flatnonzero(A == k)[0]) if among[k] else -1)
+        place = experts.position_of(k, labels[:n])
+        assert place == (int(np.flatnonzero(A == k)[0]) if available[k] else -1)
     said = rng.dirichlet(np.full(K, 0.3))
     room = np.full((6, n), np.nan)
-    spoke = council.invite(said * size, labels[:n], room, 2)
+    n_experts = experts.add_caller_experts(said * size, labels[:n], room, 2)
     assert np.isnan(room[:2]).all()
     if not (said * size)[A].sum() > 0:  # all its weight is on labels that are not available
-        assert spoke == 2 and np.isnan(room).all()
+        assert n_experts == 2 and np.isnan(room).all()
         return
-    assert spoke == 6
+    assert n_experts == 6
     f = said[A] / said[A].sum()
     close(room[2:], [(1 - m) * f + m / n for m in (0, 0.2, 0.5, 0.8)], rtol=1e-7, atol=1e-12)
-    assert council.invite(np.zeros(0), labels[:n], room, 2) == 2  # an algorithm that was told nothing
+    assert experts.add_caller_experts(np.zeros(0), labels[:n], room, 2) == 2  # an algorithm without a buffer for advice
 
 
 @some
@@ -58,14 +58,14 @@ def test_centre(seed, reach):
     rng = np.random.default_rng(seed)
     a = rng.normal(size=7) * 10.0 ** rng.uniform(-3, 5)
     wanted = np.maximum(a, a.max() - reach)
-    council.centre(a, reach, 0.5)
+    experts.clip_and_centre(a, reach, 0.5)
     close(a, 0.5 * (wanted - wanted.mean()), atol=1e-9)
 
 
 @some
 @given(st.integers(0, 2**32 - 1))
-def test_what_is_heard_together_is_nearly_as_good_as_the_best_expert(seed):
-    """-Σ ln Σ ω_j φ_j ≤ min_j -Σ ln φ_j + ln n + 0.0101 a round: Bayes with a share; the silent keep theirs."""
+def test_the_ensemble_is_nearly_as_good_as_the_best_expert(seed):
+    """-Σ ln Σ ω_j φ_j ≤ min_j -Σ ln φ_j + ln n + 0.0101 a round: Bayes with a share; absent experts keep theirs."""
     rng = np.random.default_rng(seed)
     n, K, T = 5, 4, 60
     omega, mixed, each = np.full(8, 1 / n), 0.0, np.zeros(n)
@@ -77,14 +77,16 @@ def test_what_is_heard_together_is_nearly_as_good_as_the_best_expert(seed):
         seen = phi if label == truth else 1 - phi
         mixed -= math.log(omega[:n] @ seen / omega[:n].sum())
         each -= np.log(seen)
-        bandit.believe(omega, F, n, label, float(label == truth))
+        bandit.update_weights(omega, F, n, label, float(label == truth))
     assert mixed <= each.min() + math.log(n) + 0.0101 * T
     assert omega[:n].sum() == pytest.approx(1.0) and (omega[n:] == 1 / n).all()
 
 
 def test_a_guard_forces_where_one_more_disagreement_could_break_it():
-    t = named(lead=3.0, open=2.0, caller=10.0)[0]
-    assert not council.forced(5.0, t) and council.forced(4.9, t) and not council.forced(math.inf, t)
+    t, now = named(caller_regret=3.0, caller_pending=2.0, caller_mistakes=10.0)[0], named(caller=0)[0]
+    assert not experts.guard_binds(5.0, t, now) and experts.guard_binds(4.9, t, now)
+    assert not experts.guard_binds(math.inf, t, now)
+    assert not experts.guard_binds(0.0, t, named(caller=-1)[0])  # without advice there is nobody to follow
 
 
 def test_a_number_may_not_be_named_like_a_method_of_its_record():
@@ -102,7 +104,7 @@ def rows_of(x):
 
 
 @pytest.mark.parametrize("d, most", [(5, math.inf), (40, math.inf), (1030, 0.5)])
-def test_teaching_against_solving_with_the_precision(d, most):
+def test_a_newton_step_against_solving_with_the_precision(d, most):
     """Rows with blocks of zeros; dense and sparse alike; blocks that a row does not touch stay to the bit."""
     rng = np.random.default_rng(d)
     K, first, T = 3, 3, 40
@@ -110,16 +112,18 @@ def test_teaching_against_solving_with_the_precision(d, most):
     blocks = d <= 1024
     book = Newton(K, d, blocks, most)
     dense, sparse = np.zeros((2 * K, d)), np.zeros((d, 2 * K))
-    state = {s: (newton.new_blocks(d), newton.new_diagonal(d), np.ones(K), newton.new_desk(K, d, s)) for s in (0, 1)}
+    state = {
+        s: (newton.new_blocks(d), newton.new_diagonal(d), np.ones(K), newton.new_workspace(K, d, s)) for s in (0, 1)
+    }
     for t in range(T):
         x = rng.normal(size=d) * (rng.random(d) < 0.5)
         x[16:32] *= t % 3 == 0
         r, h, scale = rng.normal(size=2), rng.random(), 2.0
         before = state[0][0].copy()
         for s, W, row in ((0, dense, x), (1, sparse, rows_of(x))):
-            P, A, G, desk = state[s]
-            newton.teach(W, first, row, scale, P, A, most, G, labels, r.copy(), h, desk)
-        book.teach(scale * x, labels, r, h)
+            P, A, G, workspace = state[s]
+            newton.newton_step(W, first, row, scale, P, A, most, G, labels, r.copy(), h, workspace)
+        book.step(scale * x, labels, r, h)
         for q in range(len(before)):
             if not x[16 * q : 16 * q + 16].any():
                 np.testing.assert_array_equal(state[0][0][q], before[q])
@@ -141,17 +145,19 @@ def test_teaching_against_solving_with_the_precision(d, most):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_block_that_has_lost_its_sense_begins_anew(sparse):
+def test_an_invalid_block_is_reset(sparse):
     """Rounding may leave a block that is not positive, or not a number."""
     rng = np.random.default_rng(0)
     for spoiled in (-np.eye(16), np.full((16, 16), math.nan), np.full((16, 16), math.inf)):
-        P, desk = newton.new_blocks(20), newton.new_desk(3, 20, sparse)
+        P, workspace = newton.new_blocks(20), newton.new_workspace(3, 20, sparse)
         P[0], keeps = spoiled, P[1].copy()
         table, x = np.zeros((20, 3) if sparse else (3, 20)), rng.normal(size=20)
         x[5], x[16:] = 0.0, 0.0
         row, r = rows_of(x) if sparse else x, np.array([1.0, -1.0, 0.0])
         with np.errstate(invalid="ignore"):
-            newton.teach(table, 0, row, 1.0, P, np.zeros(0), math.inf, np.ones(3), np.arange(3), r, 0.5, desk)
+            newton.newton_step(
+                table, 0, row, 1.0, P, np.zeros(0), math.inf, np.ones(3), np.arange(3), r, 0.5, workspace
+            )
         W = table.T if sparse else table
         v = 16 * (x @ x)
         close(P[0], 16 * np.eye(16) - 0.5 * 256 * np.outer(x[:16], x[:16]) / (1 + 0.5 * v), rtol=1e-12, atol=1e-12)
@@ -162,8 +168,10 @@ def test_a_block_that_has_lost_its_sense_begins_anew(sparse):
 
 def test_a_label_that_was_met_often_takes_smaller_steps():
     """r_k times √(ΣG/(K·G_k)), between ¼ and 4."""
-    W, desk, G = np.zeros((3, 1)), newton.new_desk(3, 1, False), np.array([1.0, 100.0, 1e6])
+    W, workspace, G = np.zeros((3, 1)), newton.new_workspace(3, 1, False), np.array([1.0, 100.0, 1e6])
     r = np.array([1.0, 1.0, 1.0])
-    newton.teach(W, 0, np.ones(1), 1.0, newton.new_blocks(1), np.zeros(0), math.inf, G, np.arange(3), r, 0.0, desk)
+    newton.newton_step(
+        W, 0, np.ones(1), 1.0, newton.new_blocks(1), np.zeros(0), math.inf, G, np.arange(3), r, 0.0, workspace
+    )
     close(G, [2.0, 101.0, 1e6 + 1])
     close(W[:, 0], -16 * np.array([4.0, 4.0, math.sqrt((1e6 + 104) / (3 * (1e6 + 1)))]), rtol=1e-12)

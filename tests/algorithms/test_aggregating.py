@@ -9,7 +9,7 @@ import pytest
 import gaptron
 from gaptron.algorithms import aggregating as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.mixture import REACH, axis, grid_price, potential, price
+from gaptron.kernels.mixture import GRID_RADIUS, grid_axis, grid_regret, mixture_regret, potential
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream
 
@@ -67,16 +67,18 @@ def test_five_rounds_of_a_chain_keep_energy_and_gradient():
         if t < 5 or t > 25:  # before the history is full, and after
             seen, told = X[max(0, t - 11) : t + 1], y[max(0, t - 11) : t + 1]
             for c in range(3):
-                W = mine._core.state.W[c]
-                assert mine._core.state.E[c] == pytest.approx(nats(W, seen, told) + (W**2).sum() / (2 * 0.49), abs=1e-9)
+                W = mine._engine.state.W[c]
+                assert mine._engine.state.E[c] == pytest.approx(
+                    nats(W, seen, told) + (W**2).sum() / (2 * 0.49), abs=1e-9
+                )
                 R = np.array([softmax(W @ x) for x in seen])
                 R[np.arange(len(told)), told] -= 1
-                np.testing.assert_allclose(mine._core.state.G[c], R.T @ seen + W / 0.49, atol=1e-9)
+                np.testing.assert_allclose(mine._engine.state.G[c], R.T @ seen + W / 0.49, atol=1e-9)
                 G = np.empty_like(W)
-                assert potential(mine._core.state, mine._core.scratch, X[0], W, G, 1 / 0.49) == pytest.approx(
-                    mine._core.state.E[c], abs=1e-9
+                assert potential(mine._engine.state, mine._engine.scratch, X[0], W, G, 1 / 0.49) == pytest.approx(
+                    mine._engine.state.E[c], abs=1e-9
                 )
-    assert len(np.unique(mine._core.state.W[:, 0, 0])) == 3
+    assert len(np.unique(mine._engine.state.W[:, 0, 0])) == 3
 
 
 @pytest.mark.slow
@@ -92,9 +94,9 @@ def test_chains_agree_with_the_grid():
     assert abs(float((one.truth_probability - two.truth_probability).mean())) < 0.01
     tests = np.linspace(-1, 1, 9)[:, None]
     np.testing.assert_allclose(exact.distribution(tests), chains.distribution(tests), atol=0.06)
-    W, E = exact._core.state.W[:, :, 0], exact._core.state.a
+    W, E = exact._engine.state.W[:, :, 0], exact._engine.state.a
     spread = (E[:, None] * W**2).sum(axis=0) - (E[:, None] * W).sum(axis=0) ** 2
-    np.testing.assert_allclose(chains._core.state.W[:, :, 0].var(axis=0), spread, rtol=0.3)
+    np.testing.assert_allclose(chains._engine.state.W[:, :, 0].var(axis=0), spread, rtol=0.3)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="many steps")
@@ -103,9 +105,9 @@ def test_about_half_of_the_steps_are_accepted(scale):
     X, y, K = noisy_stream(400, d=8, K=4)
     mine = learner(K, nu=1 / scale, chains=8)
     mine.play(X * scale, y)
-    before = mine._core.state.pace.copy()
+    before = mine._engine.state.pace.copy()
     mine.play(X * scale, y)
-    now = mine._core.state.pace[0]
+    now = mine._engine.state.pace[0]
     accepted, tried = now.accepted - before[0].accepted, now.tried - before[0].tried
     assert tried == 400 * 8 * 2
     assert 0.45 < accepted / tried < 0.7
@@ -135,11 +137,11 @@ def test_with_a_full_memory_only_the_last_rounds_count():
     one, two = learner(K, memory=10, chains=2), learner(K, memory=10, chains=2)
     one.play(X, y)
     two.play(np.vstack([X[20:30], X[30:]]), np.concatenate([y[20:30], y[30:]]))
-    assert one._core.state.span[0].count == two._core.state.span[0].count == 10
-    assert one._core.state.pace[0].square == pytest.approx((X[30:] ** 2).sum(), rel=1e-9)
+    assert one._engine.state.span[0].count == two._engine.state.span[0].count == 10
+    assert one._engine.state.pace[0].square == pytest.approx((X[30:] ** 2).sum(), rel=1e-9)
     W, G, H = np.random.default_rng(0).normal(size=(3, K, 4))
-    found = potential(one._core.state, one._core.scratch, X[0], W, G, 1.0)
-    assert found == pytest.approx(potential(two._core.state, two._core.scratch, X[0], W, H, 1.0), rel=1e-12)
+    found = potential(one._engine.state, one._engine.scratch, X[0], W, G, 1.0)
+    assert found == pytest.approx(potential(two._engine.state, two._engine.scratch, X[0], W, H, 1.0), rel=1e-12)
     np.testing.assert_allclose(G, H, atol=1e-12)
 
 
@@ -147,7 +149,7 @@ def test_with_a_full_memory_only_the_last_rounds_count():
 
 
 def test_the_price_is_the_gaussian_priors():
-    got = price(problem(K=4, d=3, X=2.0), 0.5, 3.0, 1000)
+    got = mixture_regret(problem(K=4, d=3, X=2.0), 0.5, 3.0, 1000)
     assert got == pytest.approx(9 / 0.5 + 6 * math.log(1 + 0.25 * 1000 * 4 * 0.75 / 12))
 
 
@@ -169,9 +171,9 @@ def test_mixture_loss_is_within_its_price_of_every_rule(d, K, flip):
         for direction in (truth, -truth, rng.normal(size=(K, d))):
             U = direction / np.linalg.norm(direction) * size
             loss = nats(U, X, y)
-            cost = grid_price(problem(K, d), nu, mine.settings.grid, size, T)
+            cost = grid_regret(problem(K, d), nu, mine.settings.grid, size, T)
             assert mixed <= loss + cost
-            assert mixed <= loss + price(problem(K, d), nu, size, T)
+            assert mixed <= loss + mixture_regret(problem(K, d), nu, size, T)
             tight = min(tight, loss + cost - mixed)
             promised = file.bound(problem(K, d), mine.settings, Comparator(loss / math.log(2), size, T))
             assert promised == pytest.approx(loss + cost)
@@ -182,13 +184,13 @@ def test_mixture_loss_is_within_its_price_of_every_rule(d, K, flip):
 def test_on_a_single_point_of_the_grid_the_price_is_its_prior():
     """U on the grid, no rounds: R ≥ -ln prior(U), by at most what rounding a U between points may cost."""
     K, nu, most = 2, 1.0, 400
-    g = axis(2, most, nu)
-    assert g[0] == -REACH * nu and g[-1] == REACH * nu and len(g) == 20
+    g = grid_axis(2, most, nu)
+    assert g[0] == -GRID_RADIUS * nu and g[-1] == GRID_RADIUS * nu and len(g) == 20
     prior = np.exp(-(g[:, None] ** 2 + g[None] ** 2) / 2)
     prior /= prior.sum()
     U = np.array([g[3], g[12]])
     delta = g[1] - g[0]
-    assert grid_price(problem(K), nu, most, float(np.linalg.norm(U)), 0) == pytest.approx(
+    assert grid_regret(problem(K), nu, most, float(np.linalg.norm(U)), 0) == pytest.approx(
         -math.log(prior[3, 12]) + 2 * delta**2 / 8
     )
 

@@ -73,7 +73,7 @@ def test_ten_thousand_updates_leave_the_covariances_of_a_fresh_inverse():
     A = np.array([np.eye(d)] * K)
     for x, truth in zip(X, y):
         decision = learner.decide(x)
-        z = learner._core.round.z.copy()
+        z = learner._engine.round.z.copy()
         learner.learn(decision, label=int(truth))
         other = rival(z, truth)
         if z[truth] - z[other] < 1:
@@ -81,7 +81,7 @@ def test_ten_thousand_updates_leave_the_covariances_of_a_fresh_inverse():
             A[truth] += np.outer(x, x) / r0
             A[other] += np.outer(x, x) / r0
     assert updates > (250 if INTERPRETED else 10_000)
-    for k, S in enumerate(learner._core.state.S.reshape(K, d, d)):
+    for k, S in enumerate(learner._engine.state.S.reshape(K, d, d)):
         np.testing.assert_array_equal(S, S.T)
         np.testing.assert_allclose(S, np.linalg.inv(A[k]), atol=1e-8)
         np.testing.assert_allclose(S @ A[k], np.eye(d), atol=1e-8)
@@ -103,7 +103,7 @@ def test_variances_only_fall_and_stay_positive():
         last = np.inf
         for start in range(0, 300, 100):
             learner.play(X[start : start + 100], y[start : start + 100])
-            S = learner._core.state.S
+            S = learner._engine.state.S
             if matrix == "full":
                 S = np.array([np.linalg.eigvalsh(block) for block in S.reshape(K, X.shape[1], -1)])
             assert (S > 0).all() and S.sum() < last

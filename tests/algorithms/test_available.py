@@ -25,9 +25,9 @@ def test_two_of_four_labels_are_two_labels(name, feedback, settings, there):
     X, y, _ = random_stream(120, K=2, seed=5)
     given = {"feedback": feedback, "norm": 4.0, "radius": 1.0, "horizon": 120, "seed": 3, **settings}
     two, four = gaptron.Learner(name, n_classes=2, **given), gaptron.Learner(name, n_classes=4, **given)
-    among = np.zeros((120, 4), dtype=bool)
-    among[:, there] = True
-    small, large = two.play(X, y), four.play(X, np.array(there)[y], among=among)
+    available = np.zeros((120, 4), dtype=bool)
+    available[:, there] = True
+    small, large = two.play(X, y), four.play(X, np.array(there)[y], available=available)
     np.testing.assert_array_equal(large.codes, np.array(there)[small.codes])
     np.testing.assert_allclose(large.truth_probability, small.truth_probability, atol=1e-9)
     np.testing.assert_allclose(four.weights[there], two.weights, atol=1e-9)
@@ -40,8 +40,8 @@ def test_one_label_alone_is_played_and_teaches_aioli_nothing(play):
     plain, some = (gaptron.Learner("aioli", n_classes=2, norm=4.0, radius=1.0, play=play, seed=3) for _ in range(2))
     alone = np.arange(80) % 2 == 0  # every other round is one in which there is nothing to choose
     rows, labels = np.repeat(X, 2, axis=0), np.repeat(y, 2)
-    among = np.ones((80, 2), dtype=bool)
-    among[alone] = np.eye(2, dtype=bool)[labels[alone]]
-    plain.play(X, y), some.play(rows, labels, among=among)
+    available = np.ones((80, 2), dtype=bool)
+    available[alone] = np.eye(2, dtype=bool)[labels[alone]]
+    plain.play(X, y), some.play(rows, labels, available=available)
     np.testing.assert_array_equal(plain.weights, some.weights)
-    np.testing.assert_array_equal(some.distribution(X[:1], among=[[0]]), [[1.0, 0.0]])
+    np.testing.assert_array_equal(some.distribution(X[:1], available=[[0]]), [[1.0, 0.0]])

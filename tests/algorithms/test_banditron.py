@@ -8,7 +8,7 @@ import pytest
 import gaptron
 from gaptron.algorithms import banditron as file
 from gaptron.errors import SettingError
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests import plain
 from tests.conftest import random_stream

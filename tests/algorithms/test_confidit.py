@@ -8,10 +8,10 @@ import pytest
 import gaptron
 from gaptron.algorithms import confidit as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, random_stream, separable_stream
-from tests.one_round import taught
+from tests.one_round import state_after
 
 
 def textbook(X, y, K, alpha, eta, matrix, u):
@@ -44,7 +44,7 @@ def test_six_rounds_by_hand():
     ]
     for x, y, label, w in rounds:
         decision = learner.decide([x])
-        assert decision.label == label and decision.probability == 1.0
+        assert decision.label == label and decision.propensity == 1.0
         learner.learn(decision, correct=label == y)
         assert learner.weights[label, 0] == pytest.approx(w, abs=1e-15)
 
@@ -71,7 +71,7 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
     for k in range(K):
         mine = trace.codes == k
         A = 4 * np.eye(d) + unit[mine].T @ unit[mine]
-        P = learner._core.state.S[k * d : (k + 1) * d]
+        P = learner._engine.state.S[k * d : (k + 1) * d]
         np.testing.assert_array_equal(P, P.T)
         np.testing.assert_allclose(P, np.linalg.inv(A), atol=1e-8)
         sign = np.where(y[mine] == k, 1.0, -1.0)
@@ -87,13 +87,13 @@ def test_what_is_learned_is_unbiased(alpha):
     A = (1 + alpha) ** 2 + 1
 
     def sign(u, truth):
-        learner._core.scratch.coin[0].u = u
-        return taught(learner, decision, 0, truth).W[0, 0] * A
+        learner._engine.scratch.coin[0].u = u
+        return state_after(learner, decision, 0, truth).W[0, 0] * A
 
     right, wrong = np.mean([sign(u, 0) for u in grid]), np.mean([sign(u, UNKNOWN) for u in grid])
-    chance = (alpha + q) / (1 + alpha)
-    assert 0 <= chance <= 1
-    assert chance * right + (1 - chance) * wrong == pytest.approx(q, abs=1e-3)
+    propensity = (alpha + q) / (1 + alpha)
+    assert 0 <= propensity <= 1
+    assert propensity * right + (1 - propensity) * wrong == pytest.approx(q, abs=1e-3)
 
 
 def test_the_length_of_a_row_does_not_matter():
@@ -130,7 +130,7 @@ def test_little_known_labels_are_tried():
 def test_a_zero_row_teaches_nothing():
     learner = gaptron.Learner("confidit", n_classes=3, feedback="bandit")
     learner.learn(learner.decide([0.0, 0.0]), correct=False)
-    assert not learner.weights.any() and (learner._core.state.S == 0.25).all()
+    assert not learner.weights.any() and (learner._engine.state.S == 0.25).all()
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,6 @@ def test_matrices_that_do_not_fit_are_refused_early_or_at_the_first_row():
 
 def test_no_bound_is_claimed():
     p = Problem(3, 4, Feedback.BANDIT, Loss.HINGE, 1.0, None, None)
-    with pytest.raises(NoBoundError, match="draws nothing"):
+    with pytest.raises(NoBoundError, match="does not randomize"):
         file.bound(p, file.recommend(p), Comparator(1.0, 1.0, 10))
     assert "none" in file.theorem(p, file.recommend(p))

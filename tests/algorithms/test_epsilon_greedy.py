@@ -7,7 +7,7 @@ import pytest
 
 import gaptron
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from tests.conftest import random_stream
 
 
@@ -47,7 +47,7 @@ def test_every_available_label_keeps_its_share_however_sure_it_is():
         decision = run.decide([1.0, 0.0])
         run.learn(decision, correct=decision.label == 2)
     np.testing.assert_allclose(run.decide([1.0, 0.0]).distribution, [0.02, 0.02, 0.96], atol=1e-12)
-    np.testing.assert_allclose(run.decide([1.0, 0.0], among=[0, 2]).distribution, [0.03, 0.0, 0.97], atol=1e-12)
+    np.testing.assert_allclose(run.decide([1.0, 0.0], available=[0, 2]).distribution, [0.03, 0.0, 0.97], atol=1e-12)
 
 
 def test_the_step_is_for_the_longest_row():

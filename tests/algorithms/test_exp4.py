@@ -8,11 +8,11 @@ import pytest
 import gaptron
 from gaptron.algorithms import exp4 as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.algorithms.laws import some_available
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
-from tests.one_round import taught
+from tests.one_round import state_after
 
 
 def problem(K=3, d=6, T=1000):
@@ -23,13 +23,13 @@ def learner(K=3, seed=0, **more):
     return gaptron.Learner("exp4", n_classes=K, feedback="bandit", seed=seed, **more)
 
 
-def brute(X, y, K, W, eta, u, among=None):
+def brute(X, y, K, W, eta, u, available=None):
     """The textbook, in plain Python: every expert, every round, no logarithms and nothing subtracted."""
-    lost, labels, chances = [0.0] * len(W), [], []
+    lost, labels, propensities = [0.0] * len(W), [], []
     for t, (x, truth) in enumerate(zip(X, y), start=1):
         rate = eta or math.sqrt(math.log(len(W)) / (t * K))
         trust = [math.exp(-rate * cost) for cost in lost]
-        there = range(K) if among is None else np.flatnonzero(among[t - 1])
+        there = range(K) if available is None else np.flatnonzero(available[t - 1])
         said = [max(there, key=lambda k, w=w: (sum(a * b for a, b in zip(w[k], x)), -k)) for w in W]
         p = [sum(a for a, k in zip(trust, said) if k == label) / sum(trust) for label in range(K)]
         label, reached = 0, p[0]
@@ -39,23 +39,23 @@ def brute(X, y, K, W, eta, u, among=None):
         if label != truth:
             lost = [cost + (k == label) / p[label] for cost, k in zip(lost, said)]
         labels.append(label)
-        chances.append(p[truth])
-    return labels, chances, lost
+        propensities.append(p[truth])
+    return labels, propensities, lost
 
 
 @pytest.mark.parametrize("horizon, some", [(None, False), (80, False), (80, True)])
 def test_a_whole_run_equals_brute_force(horizon, some):
     X, y, K = random_stream(80, K=3, seed=2)
     mine = learner(K, experts=12, horizon=horizon, seed=5)
-    among = some_available(y, K) if some else None
-    trace = mine.play(X, y, among=among)
+    available = some_available(y, K) if some else None
+    trace = mine.play(X, y, available=available)
     W = file.experts(mine.settings, problem(K))
     assert W.shape == (12, 3, 6)
     eta = math.sqrt(2 * math.log(12) / (80 * K)) if horizon else 0.0
-    labels, chances, lost = brute(X, y, K, W, eta, generator(5).random(80), among)
+    labels, propensities, lost = brute(X, y, K, W, eta, generator(5).random(80), available)
     np.testing.assert_array_equal(trace.codes, labels)
-    np.testing.assert_allclose(trace.truth_probability, chances, atol=1e-12)
-    np.testing.assert_allclose(mine._core.state.L, np.array(lost) - min(lost), atol=1e-9)
+    np.testing.assert_allclose(trace.truth_probability, propensities, atol=1e-12)
+    np.testing.assert_allclose(mine._engine.state.L, np.array(lost) - min(lost), atol=1e-9)
 
 
 def test_six_rounds_by_hand():
@@ -81,15 +81,15 @@ def test_the_estimate_is_unbiased():
     mine = learner(K, experts=20, horizon=50)
     mine.play(X, y)
     decision = mine.decide(X[0])
-    said = mine._core.scratch.labels[:20].copy()
+    said = mine._engine.scratch.labels[:20].copy()
     assert len(set(said)) > 2
     for truth in range(K):
         mean = np.zeros(20)
         for label in range(K):
             if decision.distribution[label] == 0.0:
                 continue
-            state = taught(mine, decision, label, label if label == truth else UNKNOWN)
-            charged = state.L - mine._core.state.L
+            state = state_after(mine, decision, label, label if label == truth else UNKNOWN)
+            charged = state.L - mine._engine.state.L
             charged -= charged.min() if label != truth else 0.0  # up to the shift by the least
             mean += decision.distribution[label] * charged
         np.testing.assert_allclose(mean - mean.min(), (said != truth) - float((said != truth).min()), atol=1e-9)

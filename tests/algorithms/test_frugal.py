@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import gaptron
 from gaptron.algorithms import frugal as file
+from gaptron.data.examples import LARGEST_NORM, SMALLEST_NORM
 from gaptron.errors import SettingError
-from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, Rounding, named, new_round
-from gaptron.validation import LARGEST_NORM, SMALLEST_NORM
+from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem, named, new_round
 from tests import plain
 from tests.conftest import EVERY_KIND, KINDS, exact32, noisy_stream, portrait, random_stream, separable_stream
 
@@ -36,7 +36,7 @@ def learner(loss="logistic", feedback="full", K=3, seed=0, **more):
     return gaptron.Learner("frugal-gaptron", loss=loss, feedback=feedback, n_classes=K, seed=seed, **more)
 
 
-def answer(who, decision, truth):
+def give_feedback(who, decision, truth):
     if who.problem.feedback is Feedback.BANDIT:
         who.learn(decision, correct=bool(decision.label == truth))
     else:
@@ -95,13 +95,13 @@ def room(s, K, step):
     return rd, work, named(square=1.0, level=0.0, step=step, last=step, gap=0.0)
 
 
-def decided(s, z, share=1.0, step=None, u=0.5, among=True):
+def decided(s, z, share=1.0, step=None, u=0.5, available=True):
     """One decision at scores z (to rounding: see the round), ‖x‖² = share·X². Returns round, h, state, scratch."""
     K, step = len(z), s.first if step is None else step
     x = np.array([math.sqrt(share)])
     W = (np.asarray(z, dtype=float) / (step * x[0])).reshape(K, 1)
     rd, work, total = room(s, K, step)
-    rd.among[:] = among
+    rd.available[:] = available
     state = file.FrugalState(W, total)
     file.decide(s, state, x, rd, work, u)
     return rd, step * float(x @ x) / 2, state, work
@@ -266,7 +266,7 @@ def test_drawing_at_zero_does_not_pick_a_label_of_next_to_no_probability(feedbac
 def learned(s, state, work, rd, x, label, reward):
     """ĝ without its ⊗ x, as `learn` takes it from an answer to `label`."""
     mine, own = copy.deepcopy((state, work))
-    rd.answer[0].reward, rd.answer[0].chance = reward, rd.p[label]
+    rd.feedback[0].reward, rd.feedback[0].propensity = reward, rd.p[label]
     file.learn(s, mine, x, rd, own, int(label), int(label) if reward > 0.0 or not s.bandit else UNKNOWN)
     return -(mine.W - state.W)[:, 0] / x[0]
 
@@ -279,31 +279,33 @@ def test_with_labels_left_out_a_round_is_one_of_the_others_alone(loss, feedback,
     z = data.draw(scores((3, 4, 6)))
     z = np.clip(z, -6, 6)
     K = len(z)
-    among = np.array([bool(data.draw(st.booleans())) for _ in range(K)])
-    among[data.draw(st.integers(0, K - 1))] = True
-    among[data.draw(st.integers(0, K - 1))] = False
-    if not among.any():
+    available = np.array([bool(data.draw(st.booleans())) for _ in range(K)])
+    available[data.draw(st.integers(0, K - 1))] = True
+    available[data.draw(st.integers(0, K - 1))] = False
+    if not available.any():
         return
     s = file.recommend(problem(loss, feedback, K))
-    rd, h, state, work = decided(s, z, 0.64, s.first * 10.0 ** data.draw(st.floats(-2, 0)), among=among)
-    x, q, left = np.array([0.8]), rd.p[among], rd.z[among]
-    assert not rd.p[~among].any() and q.sum() == pytest.approx(1.0, abs=1e-12) and np.isneginf(rd.z[~among]).all()
+    rd, h, state, work = decided(s, z, 0.64, s.first * 10.0 ** data.draw(st.floats(-2, 0)), available=available)
+    x, q, left = np.array([0.8]), rd.p[available], rd.z[available]
+    assert (
+        not rd.p[~available].any() and q.sum() == pytest.approx(1.0, abs=1e-12) and np.isneginf(rd.z[~available]).all()
+    )
     if len(left) == 1:
-        assert q[0] == 1.0 and work.kept[0].level == 0.0
+        assert q[0] == 1.0 and work.now[0].level == 0.0
         for reward in (0.0, 0.4, 1.0):
-            close(learned(s, state, work, rd, x, int(np.flatnonzero(among)[0]), reward), 0.0, atol=1e-9)
+            close(learned(s, state, work, rd, x, int(np.flatnonzero(available)[0]), reward), 0.0, atol=1e-9)
         return
     slack = 1e-9 * (1 + 1 / q[q > 0].min())
-    assert gaps(s, left, q, h).max() <= work.kept[0].level + slack
-    places = np.flatnonzero(among)
+    assert gaps(s, left, q, h).max() <= work.now[0].level + slack
+    places = np.flatnonzero(available)
     for y in range(len(left)):
         mean, square = np.zeros(len(left)), 0.0
         for label in np.flatnonzero(q > 1e-15):
             answer_to = label if s.bandit else y
             g = learned(s, state, work, rd, x, places[answer_to], float(label == y))
-            assert not g[~among].any()
-            close(g[among], estimate(s, left, q, y, label), rtol=1e-9, atol=1e-9 * (1 + 1 / q[label]))
-            mean, square = mean + q[label] * g[among], square + q[label] * float(g @ g)
+            assert not g[~available].any()
+            close(g[available], estimate(s, left, q, y, label), rtol=1e-9, atol=1e-9 * (1 + 1 / q[label]))
+            mean, square = mean + q[label] * g[available], square + q[label] * float(g @ g)
         if q[y] > 1e-15:
             close(mean, plain.coefficients(loss, left, y, s.beta), atol=1e-8)
             close(square, second_moment(s, left, q, y), rtol=1e-6, atol=1e-8)
@@ -318,16 +320,16 @@ def test_rewards_are_unbiased_and_vary_less_than_coins(data):
     s = file.recommend(problem("logistic", "bandit", K))
     rd, _, state, work = decided(s, z)
     x, q = np.array([1.0]), rd.p
-    worth = np.array([data.draw(st.floats(0, 1)) for _ in range(K)])
+    rewards = np.array([data.draw(st.floats(0, 1)) for _ in range(K)])
     mean, square, by_coins = np.zeros(K), 0.0, 0.0
     for label in np.flatnonzero(q > 1e-15):
-        right, wrong, part = (learned(s, state, work, rd, x, label, r) for r in (1.0, 0.0, worth[label]))
+        right, wrong, part = (learned(s, state, work, rd, x, label, r) for r in (1.0, 0.0, rewards[label]))
         right, wrong, part = right - right.mean(), wrong - wrong.mean(), part - part.mean()
         mean, square = mean + q[label] * part, square + q[label] * part @ part
-        by_coins += q[label] * (worth[label] * right @ right + (1 - worth[label]) * wrong @ wrong)
-    rest = (1 - worth.sum()) / K
+        by_coins += q[label] * (rewards[label] * right @ right + (1 - rewards[label]) * wrong @ wrong)
+    rest = (1 - rewards.sum()) / K
     c = [plain.coefficients("logistic", rd.z, k, s.beta) for k in range(K)]
-    close(mean, sum((worth[k] + rest) * c[k] for k in range(K)), atol=1e-9)
+    close(mean, sum((rewards[k] + rest) * c[k] for k in range(K)), atol=1e-9)
     assert square <= by_coins * (1 + 1e-12) + 1e-12
 
 
@@ -350,7 +352,7 @@ def test_what_is_learned_is_unbiased_and_as_large_as_the_gap_thinks(loss, feedba
         for label in np.flatnonzero(q > 1e-15):
             mine, own = copy.deepcopy((state, work))
             shown = y if feedback == "full" or label == y else UNKNOWN
-            rd.answer[0].reward, rd.answer[0].chance = float(label == y), q[label]
+            rd.feedback[0].reward, rd.feedback[0].propensity = float(label == y), q[label]
             file.learn(s, mine, x, rd, own, int(label), shown)
             g = -(mine.W - state.W)[:, 0] / x[0]
             g -= g.mean()  # the code leaves the common part out
@@ -423,7 +425,7 @@ def test_five_rounds_of_the_hinge_by_hand():
             ([2, 0], 1, [0.2, 0.8], [[-0.325, -0.0375], [0.325, 0.0375]]),
         ],
     )
-    assert who.certificate == (0.0, 0.5, 2.0, 1.0, False, 0.0, 0.0, Rounding())
+    assert who.certificate == (0.0, 0.5, 2.0, 1.0, False, 0.0, 0.0)
 
 
 def test_five_rounds_of_the_smooth_hinge_by_hand():
@@ -599,7 +601,7 @@ def test_thirty_rounds_as_plain_python_plays_them(loss, feedback, K):
         z, q = book.decide(x)
         close(decision.distribution, q, rtol=0, atol=2e-9, err_msg=f"round {t + 1}")
         truth = int(X[t, 0] > 0) if t % 10 else (decision.label + 1) % K
-        answer(who, decision, truth)
+        give_feedback(who, decision, truth)
         book.learn(x, z, q, decision.label, truth)
         close(who.certificate.level, book.total, atol=1e-8)
         close(who.weights, (np.array(book.theta)) * who.certificate.step / max(book.longest, 1e-300), atol=1e-6)
@@ -616,13 +618,13 @@ def test_a_zero_row_plays_the_top_label_and_teaches_nothing(loss, feedback):
         for _ in range(2):  # first of all, and again later
             before = who.weights.copy() if who.rounds else np.zeros((K, 3))
             decision = who.decide(np.zeros(3))
-            assert decision.probability == 1.0 and decision.label == 0
+            assert decision.propensity == 1.0 and decision.label == 0
             certificate = who.certificate
-            assert certificate.level == who._core.state.total[0].level and np.isfinite(certificate.cost(1.0))
-            answer(who, decision, 1)
+            assert certificate.level == who._engine.state.total[0].level and np.isfinite(certificate.cost(1.0))
+            give_feedback(who, decision, 1)
             close(who.weights, before)
             assert who.certificate == certificate
-            answer(who, who.decide([1.0, -2.0, 0.5]), 1)
+            give_feedback(who, who.decide([1.0, -2.0, 0.5]), 1)
 
 
 @pytest.mark.parametrize("loss, feedback", EACH)
@@ -725,13 +727,13 @@ def test_looking_leaves_the_certificate_and_deciding_moves_it_once(loss, feedbac
     level, norm, opened = before.level, before.norm, []
     for x in (s.X[0], longer[1], s.X[2], longer[3] * 2):
         opened.append(who.decide(x))
-        level += who._core.round.note[0]
+        level += who._engine.round.note[0]
         norm = max(norm, float(np.linalg.norm(x)))
         assert who.certificate.level == pytest.approx(level, rel=1e-14)
         assert who.certificate.norm == pytest.approx(norm, rel=1e-14)
     told = who.certificate
-    answer(who, opened[2], 0)
-    answer(who, opened[0], 1)
+    give_feedback(who, opened[2], 0)
+    give_feedback(who, opened[0], 1)
     assert who.certificate == told  # an answer moves nothing of it; unanswered ones have moved it already
     assert trace.note("level").sum() <= level
 

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 import gaptron
 from gaptron.algorithms import gappletron as file
 from gaptron.algorithms import gaptron as paper
-from gaptron.feedback import as_graph, dominating_set, label_efficient
-from gaptron.seeds import generator
+from gaptron.algorithms.feedback import as_graph, dominating_set, label_efficient
+from gaptron.data.examples import sealed_row
+from gaptron.learner.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, Round, new_round
-from gaptron.validation import sealed_row
 from tests import plain
 from tests.conftest import noisy_stream, random_stream, separable_stream
 from tests.one_round import decide_once, learn_once
@@ -73,7 +73,7 @@ def test_answers_must_be_what_the_graph_shows():
     decisions = [learner.decide([1.0, 0.0]) for _ in range(20)]
     ham = next(d for d in decisions if d.label == "ham")
     spam = next(d for d in decisions if d.label == "spam")
-    with pytest.raises(gaptron.DecisionError, match="does not show"):
+    with pytest.raises(gaptron.DecisionError, match="does not reveal"):
         learner.learn(ham, label="ham")
     with pytest.raises(gaptron.DecisionError, match="graph feedback"):
         learner.learn(ham, correct=True)

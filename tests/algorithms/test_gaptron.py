@@ -10,7 +10,7 @@ import gaptron
 from gaptron.algorithms import gaptron as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.ball import REFRESH
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests import plain
 from tests.conftest import EVERY_KIND, KINDS, needs_compiler, random_stream, separable_stream
@@ -171,10 +171,10 @@ def test_a_whole_run_equals_the_textbook(loss, feedback):
     )
     u = generator(5).random(300)
     trace = learner.play(X, y)
-    labels, tops, chances, W = plain.gaptron(loss, X, y, K, 0.3, 0.25, 1 / K, feedback == "bandit", u)
+    labels, tops, propensities, W = plain.gaptron(loss, X, y, K, 0.3, 0.25, 1 / K, feedback == "bandit", u)
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_array_equal(trace.top, tops)
-    np.testing.assert_allclose(trace.truth_probability, chances, atol=1e-12)
+    np.testing.assert_allclose(trace.truth_probability, propensities, atol=1e-12)
     np.testing.assert_allclose(learner.weights, W, atol=1e-10)
 
 
@@ -400,9 +400,9 @@ def test_the_bandit_ball_is_projected_gradient_descent():
     assert learner.settings.gamma == 0.0 and learner.settings.ball == 0.2
     trace = learner.play(X, y)
     u = generator(4).random(800)
-    labels, _, chances, W = plain.gaptron("logistic", X, y, K, 0.2, 0.0, 1 / K, True, u, ball=0.2)
+    labels, _, propensities, W = plain.gaptron("logistic", X, y, K, 0.2, 0.0, 1 / K, True, u, ball=0.2)
     np.testing.assert_array_equal(trace.codes, labels)
-    np.testing.assert_allclose(trace.truth_probability, chances, atol=1e-9)
+    np.testing.assert_allclose(trace.truth_probability, propensities, atol=1e-9)
     np.testing.assert_allclose(learner.weights, W, atol=1e-9)
     assert np.linalg.norm(learner.weights) <= 0.2 * (1 + 1e-9)
     assert trace.truth_probability.min() >= file.least_gap(K, 0.2 * 2.0) / K
@@ -418,7 +418,7 @@ def test_the_ball_survives_its_own_refresh():
     D, eta = 0.4, 0.01
     learner = gaptron.Learner("gaptron", n_classes=2, loss="logistic", norm=10.0, eta=eta, ball=D, seed=0)
     learner.play(X, y)
-    assert learner._core.state.ball[0].updates < T  # a refresh happened
+    assert learner._engine.state.ball[0].updates < T  # a refresh happened
     a = b = 0.0  # W_1 = -W_0 = (a, b)
     for (p, q), label in zip(X.tolist(), y.tolist()):
         right = 1 / (1 + math.exp(-2 * (a * p + b * q)))

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from gaptron import Learner, growth
+from gaptron import Learner
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
+from gaptron.learner import growth
 from gaptron.types import Growth, named
 from tests.algorithms.laws import Case, cases
 from tests.conftest import KINDS, portrait
@@ -183,7 +184,7 @@ def perceptron(K=3):
 @pytest.mark.parametrize(
     "asked, error, words",
     [
-        ({"classes": [0, 1, 5]}, InputError, "2 is not among the new ones"),
+        ({"classes": [0, 1, 5]}, InputError, "2 is missing"),
         ({"classes": [0, 1, 2, 2]}, InputError, "twice"),
         ({"n_features": 3}, InputError, "it has 6, and n_features=3 is fewer"),
         ({"n_features": 2.5}, SettingError, "n_features=2.5"),

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import gaptron
 from gaptron.algorithms import hinge_lmc as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels import dice
-from gaptron.seeds import generator
+from gaptron.kernels import prng
+from gaptron.learner.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
-from tests.one_round import taught
+from tests.one_round import state_after
 
 
 def problem(K=3, d=4, X=1.0, D=1.0, T=1000):
@@ -32,7 +32,7 @@ def hinges(W, x, margin):
 
 
 def test_nine_rounds_by_hand():
-    """Two chains, one step, plain numpy; only the dice are borrowed."""
+    """Two chains, one step, plain numpy; only the prng are borrowed."""
     X, y, K = random_stream(9, d=2, K=3, seed=6)
     mine = learner(K, seed=2, eta=0.3, mu=0.05, margin=0.8, ball=1.5, chains=2, steps=1, step=0.7)
     W, kept, u = np.zeros((2, K, 2)), [], generator(2).random(9)
@@ -44,15 +44,15 @@ def test_nine_rounds_by_hand():
         np.testing.assert_allclose(decision.distribution, p, atol=1e-12)
         mine.learn(decision, correct=bool(decision.label == y[t]))
         if decision.label == y[t]:
-            np.testing.assert_allclose(mine._core.state.W, W, atol=1e-12)
+            np.testing.assert_allclose(mine._engine.state.W, W, atol=1e-12)
             continue
         wrong += 1
-        box = dice.new_dice()
-        dice.shake(box, u[t], 1)
+        box = prng.new_prng()
+        prng.seed_prng(box, u[t], 1)
         if not kept:
             for c in range(2):
-                length = 1.5 * dice.uniform(box) ** (1 / 6)
-                noise = np.array([dice.normal(box) for _ in range(6)]).reshape(3, 2)
+                length = 1.5 * prng.uniform(box) ** (1 / 6)
+                noise = np.array([prng.normal(box) for _ in range(6)]).reshape(3, 2)
                 W[c] = noise * length / np.linalg.norm(noise)
         kept.append((X[t], decision.label, 1 / p[decision.label]))
         h = 0.7 / (0.3 * sum(v * (x @ x) for x, _, v in kept) / 0.64 + 6 / 1.5**2)
@@ -61,10 +61,10 @@ def test_nine_rounds_by_hand():
             for x, label, v in kept:
                 if hinges(W[c], x, 0.8)[label] > 0:
                     G += 0.3 * v / 0.8 * np.outer(np.eye(K)[label] - 1 / K, x)
-            noise = np.array([dice.normal(box) for _ in range(6)]).reshape(3, 2)
+            noise = np.array([prng.normal(box) for _ in range(6)]).reshape(3, 2)
             W[c] = W[c] - h / 2 * G + math.sqrt(h) * noise
             W[c] *= min(1, 1.5 / np.linalg.norm(W[c]))
-        np.testing.assert_allclose(mine._core.state.W, W, atol=1e-10)
+        np.testing.assert_allclose(mine._engine.state.W, W, atol=1e-10)
     assert wrong >= 5
 
 
@@ -89,8 +89,8 @@ def test_the_estimate_is_unbiased():
     for truth in range(K):
         mean = np.zeros(K)
         for label in range(K):
-            state = taught(mine, decision, label, label if label == truth else UNKNOWN)
-            before = mine._core.state.span[0].count
+            state = state_after(mine, decision, label, label if label == truth else UNKNOWN)
+            before = mine._engine.state.span[0].count
             if state.span[0].count > before:
                 at = (state.span[0].first + before) % len(state.v)
                 assert state.y[at] == label
@@ -104,7 +104,7 @@ def test_every_label_keeps_its_least_probability():
     mine.play(X, y)
     P = mine.distribution(X)
     assert P.min() >= 0.1 * (1 - 1e-12)
-    assert (np.linalg.norm(mine._core.state.W.reshape(2, -1), axis=1) <= 1 + 1e-12).all()
+    assert (np.linalg.norm(mine._engine.state.W.reshape(2, -1), axis=1) <= 1 + 1e-12).all()
 
 
 def test_without_loss_the_chains_keep_to_the_uniform_ball():
@@ -112,7 +112,7 @@ def test_without_loss_the_chains_keep_to_the_uniform_ball():
     X, y, K = random_stream(60 if INTERPRETED else 400, d=2, K=2, seed=1)
     mine = learner(K, eta=1e-12, ball=2.0, chains=20 if INTERPRETED else 200, step=0.02, batch=1)
     mine.play(X, y)
-    radius = np.linalg.norm(mine._core.state.W.reshape(len(mine._core.state.W), -1), axis=1)
+    radius = np.linalg.norm(mine._engine.state.W.reshape(len(mine._engine.state.W), -1), axis=1)
     assert np.abs(mine.weights).max() < (0.8 if INTERPRETED else 0.3)
     assert abs(radius.mean() - 2.0 * 4 / 5) < 0.2  # E‖W‖ = D n/(n + 1)
 

@@ -35,7 +35,7 @@ def test_five_rounds_of_the_diagonal_by_hand():
     w, A = 0.0, 0.25
     for s, y in [(1.0, 1), (1.0, 0), (0.5, 0), (-1.0, 1), (1.0, 0)]:
         decision = learner.decide([s])
-        assert decision.label == int(w * s > 0) and decision.probability == 1.0
+        assert decision.label == int(w * s > 0) and decision.propensity == 1.0
         q = 1 / (1 + math.exp(-2 * w * s))
         learner.learn(decision, label=y)
         A += q * (1 - q) * s * s
@@ -52,7 +52,7 @@ def test_a_whole_run_equals_the_textbook(matrix, kind):
     mu, A = textbook(X, y, K, matrix == "full", 1.5)
     np.testing.assert_allclose(learner.weights, mu, atol=1e-9)
     if matrix == "full" and kind == "dense64":
-        np.testing.assert_allclose(learner._core.state.A @ A, np.eye(12), atol=1e-9)
+        np.testing.assert_allclose(learner._engine.state.A @ A, np.eye(12), atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["dense64", "csr"])

@@ -93,5 +93,5 @@ def test_compiled_equals_interpreted() -> None:
         if name.rpartition("-")[0] not in tied:
             assert here["labels"] == there["labels"], name
             assert here["top"] == there["top"], name
-            np.testing.assert_allclose(here["chances"], there["chances"], rtol=0, atol=1e-10, err_msg=name)
+            np.testing.assert_allclose(here["propensities"], there["propensities"], rtol=0, atol=1e-10, err_msg=name)
         np.testing.assert_allclose(here["weights"], there["weights"], rtol=1e-10, atol=1e-10, err_msg=name)

@@ -7,10 +7,10 @@ import pytest
 
 import gaptron
 from gaptron.algorithms import newtron as file
+from gaptron.data.examples import sealed_row
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, new_round
-from gaptron.validation import sealed_row
 from tests import plain
 from tests.algorithms.test_ons import nearest
 from tests.conftest import KINDS, random_stream, separable_stream
@@ -102,13 +102,15 @@ def test_the_estimate_is_unbiased(K, some):
     for _ in range(20):
         z, y, gamma = rng.normal(size=K), int(rng.integers(K)), rng.uniform(0.01, 1.0)
         s = file.recommend(problem(K), alpha=2.0, gamma=gamma)
-        among = rng.random(K) < (0.5 if some else 1.0)
-        among[[y, y - 1]] = True
-        z[~among] = -np.inf
+        available = rng.random(K) < (0.5 if some else 1.0)
+        available[[y, y - 1]] = True
+        z[~available] = -np.inf
         P = plain.softmax(2.0 * z)
-        rd = new_round(K, 1)._replace(z=z, among=among, p=among * ((1 - gamma) * P + gamma / among.sum()))
+        rd = new_round(K, 1)._replace(
+            z=z, available=available, p=available * ((1 - gamma) * P + gamma / available.sum())
+        )
         mean, r, square = np.zeros(K), np.zeros(K), 0.0
-        for label in np.flatnonzero(among):
+        for label in np.flatnonzero(available):
             kappa = file.estimate(s, rd, label, label == y, r)
             assert kappa == (rd.p[y] if label == y else 1.0)
             mean += rd.p[label] * r
@@ -122,7 +124,7 @@ def test_the_label_drawn_follows_the_distribution_of_the_round():
     learner = gaptron.Learner("newtron", n_classes=3, feedback="bandit", gamma=0.3, seed=0)
     X, y, _ = random_stream(50, K=3)
     learner.play(X, y)
-    core, count = learner._core, np.zeros(3)
+    core, count = learner._engine, np.zeros(3)
     rd, x = core.round, sealed_row(X[0])
     for u in (np.arange(4000) + 0.5) / 4000:
         count[decide_once(core.settings, core.state, x, rd, core.scratch, u)] += 1
@@ -133,7 +135,7 @@ def test_the_length_is_kept_without_looking_at_all_weights():
     X, y, K = random_stream(400)
     learner = gaptron.Learner("newtron", n_classes=K, feedback="bandit", ball=0.5, seed=2)
     learner.play(X, y)
-    assert learner._core.state.total[0].square == pytest.approx(np.sum(learner._core.state.W**2), rel=1e-9)
+    assert learner._engine.state.total[0].square == pytest.approx(np.sum(learner._engine.state.W**2), rel=1e-9)
     assert np.linalg.norm(learner.weights) <= 0.5 * (1 + 1e-9)
 
 

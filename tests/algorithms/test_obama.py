@@ -9,10 +9,10 @@ import pytest
 import gaptron
 from gaptron.algorithms import obama as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.mixture import grid_price, price
+from gaptron.kernels.mixture import grid_regret, mixture_regret
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream
-from tests.one_round import taught
+from tests.one_round import state_after
 
 
 def problem(K=2, d=1, X=1.0, D=1.0, T=1000):
@@ -56,8 +56,8 @@ def test_the_weights_are_unbiased_and_at_most_one():
     for truth in range(K):
         total = 0.0
         for label in range(K):
-            state = taught(mine, decision, label, label if label == truth else UNKNOWN)
-            before = mine._core.state.span[0].count
+            state = state_after(mine, decision, label, label if label == truth else UNKNOWN)
+            before = mine._engine.state.span[0].count
             added = state.span[0].count - before
             assert added == (label == truth)
             if added:
@@ -71,9 +71,9 @@ def test_a_wrong_guess_leaves_no_trace():
     X, y, K = noisy_stream(20, d=4, K=3)
     mine = learner(K, chains=2)
     mine.play(X, y)
-    before = [np.array(part) for name, part in zip(mine._core.state._fields, mine._core.state) if name != "r"]
+    before = [np.array(part) for name, part in zip(mine._engine.state._fields, mine._engine.state) if name != "r"]
     mine.learn(mine.decide(X[0]), correct=False)
-    after = [np.array(part) for name, part in zip(mine._core.state._fields, mine._core.state) if name != "r"]
+    after = [np.array(part) for name, part in zip(mine._engine.state._fields, mine._engine.state) if name != "r"]
     for one, two in zip(before, after):
         np.testing.assert_array_equal(one, two)
 
@@ -92,23 +92,25 @@ def test_chains_agree_with_the_grid():
     tests = np.linspace(-1, 1, 9)[:, None]
     mine = gaptron.Learner("obama", n_classes=2, feedback="bandit", nu=2.0, mu=0.8, grid=40_000, seed=0)
     mine.decide(X[0])
-    for i in range(chains._core.state.span[0].count):  # the very history of the chains, weighed on a grid
-        x = chains._core.state.values[i : i + 1]
-        for c in range(len(mine._core.state.E)):
-            z = mine._core.state.W[c] @ x
-            loss = np.logaddexp(z[0], z[1]) - z[chains._core.state.y[i]]
-            mine._core.state.E[c] += chains._core.state.v[i] * loss
-    weight = np.exp(mine._core.state.E.min() - mine._core.state.E)
-    mine._core.state.a[:] = weight / weight.sum()
+    for i in range(chains._engine.state.span[0].count):  # the very history of the chains, weighed on a grid
+        x = chains._engine.state.values[i : i + 1]
+        for c in range(len(mine._engine.state.E)):
+            z = mine._engine.state.W[c] @ x
+            loss = np.logaddexp(z[0], z[1]) - z[chains._engine.state.y[i]]
+            mine._engine.state.E[c] += chains._engine.state.v[i] * loss
+    weight = np.exp(mine._engine.state.E.min() - mine._engine.state.E)
+    mine._engine.state.a[:] = weight / weight.sum()
     np.testing.assert_allclose(mine.distribution(tests), chains.distribution(tests), atol=0.03)
-    pace = chains._core.state.pace[0]
+    pace = chains._engine.state.pace[0]
     assert 0.4 < pace.accepted / pace.tried < 0.8
 
 
 def test_mu_is_the_square_root():
     p = problem(K=3, d=5, X=2.0, D=1.5, T=10**6)
     s = file.recommend(p)
-    assert s.mu == 0.0 and file.exploration(p, s) == pytest.approx(math.sqrt(3 * price(p, 1.5, 1.5, 10**6) / 10**6))
+    assert s.mu == 0.0 and file.exploration(p, s) == pytest.approx(
+        math.sqrt(3 * mixture_regret(p, 1.5, 1.5, 10**6) / 10**6)
+    )
     assert file.exploration(p._replace(horizon=10), s) == 1.0
     assert file.init(s._replace(memory=10), p, False).explore[0].share == file.exploration(p, s)
     assert file.exploration(p, s._replace(mu=0.3)) == 0.3
@@ -126,7 +128,7 @@ def test_impossible_settings_are_refused(wrong):
 
 def test_the_bound_is_the_tempered_price():
     p, s = problem(), file.recommend(problem(), mu=0.5)
-    R = grid_price(p, 1.0, s.grid, 0.7, 0.5 * 300 / 2)
+    R = grid_regret(p, 1.0, s.grid, 0.7, 0.5 * 300 / 2)
     assert file.bound(p, s, Comparator(10.0, 0.7, 300)) == pytest.approx(math.log(2) * 10 + 4 * R + 150)
     with pytest.raises(NoBoundError, match="chains"):
         file.bound(problem(d=3), s, Comparator(1.0, 1.0, 10))

@@ -88,7 +88,7 @@ def test_sherman_and_morrison_after_many_updates():
     for _ in range(rounds):
         g, weight = rng.normal(size=n) * 10 ** rng.uniform(-3, 1), rng.random()
         A += weight * np.outer(g, g)
-        reached = newton.grow(P, g, weight, v)
+        reached = newton.update_inverse(P, g, weight, v)
         assert reached == pytest.approx(g @ v)
     np.testing.assert_allclose(P @ A, np.eye(n), atol=1e-7)
     np.testing.assert_allclose(v, np.linalg.solve(A, g), rtol=1e-6, atol=1e-12)
@@ -104,7 +104,7 @@ def test_the_projection_against_scipy(seed, spread):
     A = Q @ np.diag(10 ** rng.uniform(-spread / 2, spread / 2, n)) @ Q.T
     A = (A + A.T) / 2
     aim, w = rng.normal(size=n) * 3, np.zeros(n)
-    level = newton.into_ball(np.linalg.inv(A), aim, 1.0, w, np.zeros((5, n)))
+    level = newton.project_onto_ball(np.linalg.inv(A), aim, 1.0, w, np.zeros((5, n)))
     assert level > 0.0 and np.linalg.norm(w) == pytest.approx(1.0, abs=1e-11)
     np.testing.assert_allclose(w, nearest(A, aim, 1.0), atol=1e-8)
     found = minimize(
@@ -120,7 +120,7 @@ def test_the_projection_against_scipy(seed, spread):
 
 def test_inside_the_ball_nothing_moves():
     aim, w = np.array([0.3, -0.4]), np.zeros(2)
-    assert newton.into_ball(np.eye(2), aim, 0.5 + 1e-12, w, np.zeros((5, 2))) == 0.0
+    assert newton.project_onto_ball(np.eye(2), aim, 0.5 + 1e-12, w, np.zeros((5, 2))) == 0.0
     np.testing.assert_array_equal(w, aim)
 
 
@@ -169,7 +169,7 @@ def test_the_bound_as_a_number():
 
 
 def test_where_there_is_no_bound():
-    with pytest.raises(NoBoundError, match="diagonal"):
+    with pytest.raises(NoBoundError, match="full matrix"):
         file.bound(problem(), file.recommend(problem()), Comparator(1.0, 0.5, 10))
     with pytest.raises(NoBoundError, match="curvature"):
         file.bound(problem(), file.recommend(problem(), matrix="full", beta=0.5), Comparator(1.0, 0.5, 10))
@@ -182,7 +182,7 @@ def test_where_there_is_no_bound():
         ({"play": "half"}, "play"),
         ({"beta": -1.0}, "beta"),
         ({"eps": 0.0}, "eps"),
-        ({"ball": 1.0}, "knows no ball"),
+        ({"ball": 1.0}, "ball is for matrix"),
         ({"matrix": "full", "ball": -1.0, "beta": 1.0, "eps": 1.0}, "ball"),
         ({"matrix": "full", "ball": 1e4}, "too large"),
         ({"matrix": "full", "radius": None}, "radius"),

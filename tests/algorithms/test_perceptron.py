@@ -17,7 +17,7 @@ def play_by_hand(learner, rounds):
     for t, (x, y, played, W) in enumerate(rounds, 1):
         decision = learner.decide(x)
         assert decision.label == played, f"round {t}"
-        assert decision.probability == 1.0
+        assert decision.propensity == 1.0
         learner.learn(decision, label=y)
         np.testing.assert_allclose(learner.weights, W, atol=1e-15, err_msg=f"round {t}")
 

@@ -142,11 +142,11 @@ def test_the_estimated_gradient_is_unbiased():
     P, g = learner.distribution(X[3:4])[0], np.outer(softmax(W @ x) - np.eye(K)[truth], x) / LN2
     mean = np.zeros_like(W)
     for label in range(K):
-        state, rd, work = copy.deepcopy((learner._core.state, learner._core.round, learner._core.scratch))
+        state, rd, work = copy.deepcopy((learner._engine.state, learner._engine.round, learner._engine.scratch))
         state.ball[0].square = -1e3  # as if far inside the ball: no projection
         file.decide(learner.settings, state, x, rd, work, 0.5)
         file.learn(learner.settings, state, x, rd, work, label, truth if label == truth else UNKNOWN)
-        total, before = state.total[0].square, learner._core.state.total[0].square
+        total, before = state.total[0].square, learner._engine.state.total[0].square
         estimate = (W - file.weights(state, False)) * math.sqrt(2 * total)
         assert estimate.any() == (label == truth)
         assert total - before == pytest.approx((estimate**2).sum())

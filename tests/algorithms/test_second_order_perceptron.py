@@ -99,7 +99,7 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
     G[np.arange(len(wrong)), y[wrong]] -= X[wrong]
     G = G.reshape(-1, n)
     A = np.eye(n) + G.T @ G
-    P = learner._core.state.A
+    P = learner._engine.state.A
     np.testing.assert_array_equal(P, P.T)
     np.testing.assert_allclose(P, np.linalg.inv(A), atol=1e-8)
     np.testing.assert_allclose(learner.weights.ravel(), np.linalg.solve(A, -G.sum(axis=0)), atol=1e-8)

@@ -8,7 +8,7 @@ import pytest
 import gaptron
 from gaptron.algorithms import separable as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests.algorithms.laws import LAWS, Case
 from tests.conftest import INTERPRETED, KINDS, random_stream
@@ -27,10 +27,10 @@ def textbook(X, y, K, u, kernel=None):
     kernel = kernel or (lambda a, b: float(a @ b))
     kept = [[] for _ in range(K)]
     labels, kinds = [], set()
-    for x, truth, chance in zip(X, y, u):
+    for x, truth, propensity in zip(X, y, u):
         z = [sum(sign * kernel(row, x) for sign, row in kept[k]) for k in range(K)]
         S = [k for k in range(K) if z[k] >= 0]
-        label = max(S, key=lambda k: (z[k], -k)) if S else int(chance * K)
+        label = max(S, key=lambda k: (z[k], -k)) if S else int(propensity * K)
         labels.append(label)
         kinds.add((bool(S), label == truth))
         if label == truth:
@@ -72,7 +72,7 @@ def test_six_rounds_by_hand():
     ]
     for x, truth, label, after in steps:
         decision = run.decide([x])
-        assert decision.label == label and decision.probability == 1.0
+        assert decision.label == label and decision.propensity == 1.0
         run.learn(decision, correct=label == truth)
         W = after
         np.testing.assert_array_equal(run.weights[:, 0], W)
@@ -106,7 +106,7 @@ def test_the_kernel_run_equals_the_textbook_and_the_support_is_what_it_learned_f
     np.testing.assert_array_equal(trace.codes, labels)
     assert len(kinds) == 4
     different = {row.tobytes() for rows in kept for _, row in rows}
-    assert run._core.state.size[0].rows == len(different)
+    assert run._engine.state.size[0].rows == len(different)
     linear = [sum((sign * row / 2 for sign, row in rows), np.zeros(X.shape[1])) for rows in kept]
     np.testing.assert_allclose(run.weights, linear, atol=1e-10)
     scores = [[sum(s / (1 - row @ x / 2) for s, row in rows) for rows in kept] for x in X[:20]]
@@ -129,7 +129,7 @@ def test_memory_is_bounded_by_the_support_and_a_full_room_forgets_at_random():
     run, other = learner(K, kernel=True, norm=1.0, support=20), learner(K, kernel=True, norm=1.0, support=20)
     first = run.play(X, y)
     np.testing.assert_array_equal(first.codes, other.play(X, y).codes)
-    state = run._core.state
+    state = run._engine.state
     assert state.size[0].rows == 20 and state.S.shape == (20, X.shape[1]) and state.A.shape == (20, K)
     at = [int(np.flatnonzero((X == row).all(axis=1))[0]) for row in state.S]  # every row kept is one that was seen
     assert len(set(at)) == 20
@@ -143,9 +143,9 @@ def test_every_slot_is_replaced_sooner_or_later():
     X = X / np.linalg.norm(X, axis=1).max()
     run = learner(K, kernel=True, norm=1.0, support=8)
     run.play(X[:100], y[:100])
-    before = run._core.state.S.copy()
+    before = run._engine.state.S.copy()
     run.play(X[100:], y[100:])
-    assert (run._core.state.S != before).any(axis=1).all()
+    assert (run._engine.state.S != before).any(axis=1).all()
 
 
 @pytest.mark.parametrize("g", [0.3, 0.5])
@@ -199,7 +199,7 @@ def test_the_kernel_learns_a_cone_that_one_hyperplane_cannot_cut_out():
     bent.play(X[:10_000], y[:10_000]), straight.play(X[:10_000], y[:10_000])
     late = [run.play(X[10_000:], y[10_000:]).mistakes / 2000 for run in (bent, straight)]
     assert late[0] < 0.015 and late[1] > 0.03
-    assert bent._core.state.size[0].rows < 1000  # there was room for every row
+    assert bent._engine.state.size[0].rows < 1000  # there was room for every row
 
 
 def test_there_is_no_bound_from_a_comparator_and_the_reason_is_said():
@@ -248,5 +248,5 @@ def test_looking_changes_nothing_in_the_kernel_version_either():
     quiet.play(X[:80], y[:80]), looked.play(X[:80], y[:80])
     looked.predict(X), looked.distribution(X)
     np.testing.assert_array_equal(quiet.play(X[80:], y[80:]).codes, looked.play(X[80:], y[80:]).codes)
-    for mine, theirs in zip(quiet._core.state[:5], looked._core.state[:5]):
+    for mine, theirs in zip(quiet._engine.state[:5], looked._engine.state[:5]):
         np.testing.assert_array_equal(mine, theirs)

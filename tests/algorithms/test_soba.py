@@ -8,10 +8,10 @@ import pytest
 import gaptron
 from gaptron.algorithms import soba as file
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests.conftest import INTERPRETED, noisy_stream, random_stream, separable_stream
-from tests.one_round import taught
+from tests.one_round import state_after
 from tests.plain import rival
 
 
@@ -67,7 +67,7 @@ def test_five_rounds_by_hand():
                 w = (A * w + (x if y == 1 else -x) / p[y]) / (A + x * x / p[y])
                 A += x * x / p[y]
         np.testing.assert_allclose(learner.weights[:, 0], [-w, w], atol=1e-12)
-        assert learner._core.state.total[0].m == pytest.approx(total, abs=1e-12)
+        assert learner._engine.state.total[0].m == pytest.approx(total, abs=1e-12)
     assert seen >= {(True, True), (True, False), (False, True)}
 
 
@@ -80,7 +80,7 @@ def test_whole_runs_equal_the_textbook(matrix, gamma, a):
     labels, W, _, sums, kinds = textbook(X, y, K, a, gamma, matrix, generator(2).random(200))
     np.testing.assert_array_equal(trace.codes, labels)
     np.testing.assert_allclose(learner.weights, W, atol=1e-9)
-    assert learner._core.state.total[0].m == pytest.approx(sums[-1], abs=1e-9)
+    assert learner._engine.state.total[0].m == pytest.approx(sums[-1], abs=1e-9)
     assert {("margin", True), ("margin", False), ("mistake", True)} <= kinds
     assert ("mistake", False) not in kinds
 
@@ -93,7 +93,7 @@ def test_the_running_sum_is_never_negative(matrix, make):
     sums = []
     for t in range(len(y)):
         learner.learn(decision := learner.decide(X[t]), correct=bool(decision.label == y[t]))
-        sums.append(learner._core.state.total[0].m)
+        sums.append(learner._engine.state.total[0].m)
     assert min(sums) >= 0.0
     assert (np.diff(sums) < 0).any()  # margin updates take from it
 
@@ -105,17 +105,17 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
     A, theta, updates = np.eye(12), np.zeros(12), 0
     for x, truth in zip(X, y):
         decision = learner.decide(x)
-        before, z = learner._core.state.S.trace(), learner._core.round.z.copy()
+        before, z = learner._engine.state.S.trace(), learner._engine.round.z.copy()
         learner.learn(decision, correct=bool(decision.label == truth))
-        if learner._core.state.S.trace() < before:
+        if learner._engine.state.S.trace() < before:
             way = np.zeros(3)
             way[rival(z, truth)], way[truth] = 1.0, -1.0
-            g = np.outer(way, x).ravel() / decision.probability
-            A += np.outer(g, g) * decision.probability
+            g = np.outer(way, x).ravel() / decision.propensity
+            A += np.outer(g, g) * decision.propensity
             theta -= g
             updates += 1
     assert updates > (50 if INTERPRETED else 10_000)
-    P = learner._core.state.S
+    P = learner._engine.state.S
     np.testing.assert_array_equal(P, P.T)
     np.testing.assert_allclose(P, np.linalg.inv(A), atol=1e-8)
     np.testing.assert_allclose(learner.weights.ravel(), np.linalg.solve(A, theta), atol=1e-8)
@@ -126,14 +126,14 @@ def test_what_is_learned_is_unbiased_over_the_labels():
     X, y, K = noisy_stream(80, d=4)
     learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", gamma=0.4, seed=2)
     learner.play(X, y)
-    learner._core.state.total[0].m = 1e6  # whatever the margin, it may learn
+    learner._engine.state.total[0].m = 1e6  # whatever the margin, it may learn
     for t in range(10):
         decision = learner.decide(X[t])
-        truth, p, z = int(y[t]), decision.distribution, learner._core.round.z.copy()
-        start = learner._core.state
+        truth, p, z = int(y[t]), decision.distribution, learner._engine.round.z.copy()
+        start = learner._engine.state
         moved, grown = np.zeros((K, 4)), np.zeros((K, 4))
         for label in range(K):
-            state = taught(learner, decision, label, truth if label == truth else UNKNOWN)
+            state = state_after(learner, decision, label, truth if label == truth else UNKNOWN)
             moved += p[label] * (state.W / state.S - start.W / start.S)
             grown += p[label] * (1 / state.S - 1 / start.S)
         way = np.eye(K)[rival(z, truth)] - np.eye(K)[truth]
@@ -190,7 +190,7 @@ def test_the_theorem_and_the_bound_hold_on_average(make):
     for seed in range(runs):
         learner = gaptron.Learner("soba", n_classes=K, feedback="bandit", matrix="full", gamma=0.2, seed=seed)
         mistakes.append(learner.play(X, y).mistakes)
-        dets.append(-np.linalg.slogdet(learner._core.state.S)[1])
+        dets.append(-np.linalg.slogdet(learner._engine.state.S)[1])
     assert np.mean(dets) <= 4 * math.log1p(2 * T / 4)
     mean = np.array([X[y == k].mean(axis=0) for k in range(K)])
     best = math.inf

@@ -43,7 +43,7 @@ def test_five_rounds_by_hand():
     for s, y in [(1.0, 1), (1.0, 1), (0.5, 0), (-1.0, 1), (1.0, 0)]:
         decision = learner.decide([s])
         assert decision.label == int(w * s > 0)
-        assert decision.probability == 1.0
+        assert decision.propensity == 1.0
         learner.learn(decision, label=y)
         w += (y - 1 / (1 + math.exp(-2 * w * s))) * s
         np.testing.assert_allclose(learner.weights[:, 0], [-w, w], atol=1e-14)
@@ -111,26 +111,26 @@ def test_likelihood_coefficients_are_derivatives():
     z, h = np.array([0.3, -1.0, 0.8]), 1e-6
     p, r = plain.softmax(z), np.zeros(3)
     for reward, value in [(1.0, lambda q: -math.log(q[1])), (0.0, lambda q: -math.log(1 - q[1]))]:
-        likelihood.rewarded(p, 1, reward, r)
+        likelihood.reward_gradient(p, 1, reward, r)
         numeric = [(value(plain.softmax(z + h * e)) - value(plain.softmax(z - h * e))) / (2 * h) for e in np.eye(3)]
         np.testing.assert_allclose(r, numeric, atol=1e-8)
 
 
 def test_an_answer_worth_a_fraction_mixes_right_and_wrong_and_right_is_told():
     p, told, wrong, r = plain.softmax(np.array([0.3, -1.0, 0.8])), np.zeros(3), np.zeros(3), np.zeros(3)
-    likelihood.told(p, 1, told)
-    likelihood.rewarded(p, 1, 1.0, r)
+    likelihood.label_gradient(p, 1, told)
+    likelihood.reward_gradient(p, 1, 1.0, r)
     np.testing.assert_array_equal(r, told)
-    likelihood.rewarded(p, 1, 0.0, wrong)
-    likelihood.rewarded(p, 1, 0.35, r)
+    likelihood.reward_gradient(p, 1, 0.0, wrong)
+    likelihood.reward_gradient(p, 1, 0.35, r)
     np.testing.assert_allclose(r, 0.35 * told + 0.65 * wrong, rtol=1e-14)
 
 
 def test_a_sure_model_that_was_wrong_moves_at_most_a_thousand():
     r = np.zeros(2)
-    likelihood.rewarded(np.array([1.0, 0.0]), 0, 0.0, r)
+    likelihood.reward_gradient(np.array([1.0, 0.0]), 0, 0.0, r)
     np.testing.assert_allclose(r, [0.0, 0.0])
-    likelihood.rewarded(np.array([1.0 - 1e-9, 1e-9]), 0, 0.0, r)
+    likelihood.reward_gradient(np.array([1.0 - 1e-9, 1e-9]), 0, 0.0, r)
     assert abs(r).max() <= 1e-6 * 1.01
 
 
@@ -179,7 +179,7 @@ def test_where_there_is_no_bound():
     c = Comparator(10.0, 1.0, 100)
     with pytest.raises(NoBoundError, match="box"):
         file.bound(problem(), file.recommend(problem(), step="adagrad"), c)
-    with pytest.raises(NoBoundError, match="too long"):
+    with pytest.raises(NoBoundError, match="too large"):
         file.bound(problem(), file.recommend(problem(), eta=2.5), c)
 
 

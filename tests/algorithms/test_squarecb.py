@@ -11,7 +11,7 @@ import gaptron
 from gaptron.algorithms import squarecb as file
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import oracles, simplex
-from gaptron.seeds import generator
+from gaptron.learner.seeds import generator
 from gaptron.types import Comparator, Feedback, Loss, Problem, SparseRow
 from tests.conftest import INTERPRETED, noisy_stream, random_stream
 
@@ -107,7 +107,7 @@ def test_q_is_a_distribution_and_no_label_falls_below_its_floor(f, gamma):
 
 def test_the_clock_counts_decisions_answered_or_not():
     run = learner(3, c=10.0, step=0.5)
-    run._core.rng = np.random.default_rng(1)
+    run._engine.rng = np.random.default_rng(1)
     x = np.array([1.0, 0.5])
     run.learn(run.decide(x), correct=True)
     seen = [run.decide(x).distribution for _ in range(3)]
@@ -257,7 +257,7 @@ def test_first_order_weighting_explores_less_than_the_plain_one():
     s = noisy_stream(T=400, K=3)
     plain, fast = learner(oracle="softmax"), learner(oracle="softmax", weighting="first-order")
     plain.play(s.X, s.y)
-    fast._core.state, fast._core.problem = plain._core.state, plain.problem
+    fast._engine.state, fast._engine.problem = plain._engine.state, plain.problem
     assert (fast.distribution(s.X).max(axis=1) >= plain.distribution(s.X).max(axis=1) - 1e-12).all()
 
 

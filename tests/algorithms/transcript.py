@@ -19,7 +19,7 @@ def transcript() -> dict[str, Any]:
             book[f"{case}-{kind}"] = {
                 "labels": trace.codes.tolist(),
                 "top": trace.top.tolist(),
-                "chances": trace.truth_probability.tolist(),
+                "propensities": trace.truth_probability.tolist(),
                 "weights": learner.weights.tolist(),
             }
     return book

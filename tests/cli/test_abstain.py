@@ -1,4 +1,4 @@
-"""`gaptron abstain`, through the front door."""
+"""`gaptron abstain` on the command line."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ PRICED = ("--label", "truth", "--classes", "no,yes", "--cost-column", "price")
 
 
 def refused(*words: str) -> str:
-    """The error a call ends with. What becomes of it on the terminal is tested once, with standard input."""
+    """The error a call ends with. How it is printed is tested once, with standard input."""
     result = CliRunner().invoke(app, list(words))
     assert isinstance(result.exception, GaptronError), result.output
     assert not result.output
@@ -55,7 +55,7 @@ def account(*words: str):
 
 
 @pytest.mark.parametrize("algorithm", ["adahedge", "exponential-weights"])
-def test_it_says_what_the_abstainer_says(advice, algorithm):
+def test_it_prints_what_the_abstainer_reports(advice, algorithm):
     abstainer = Abstainer(3, algorithm, cost=0.2, seed=5)
     trace = abstainer.play(X, Y)
     bound = abstainer.bound(trace)
@@ -73,7 +73,7 @@ def test_costs_from_a_column_and_labels_in_words(priced):
     abstainer = Abstainer(3, seed=0)
     trace = abstainer.play(X, Y, COSTS)
     said = account(priced, *PRICED)
-    assert said["experts"] == NAMES and said["dear_rounds"] == np.sum(COSTS > 0.5)
+    assert said["experts"] == NAMES and said["rounds_above_half"] == np.sum(COSTS > 0.5)
     assert said["expected_loss"] == abstainer.expected_loss
     assert said["bound"]["regret"] == abstainer.bound(trace).regret
     late = account(priced, *PRICED, "--late")
@@ -89,7 +89,7 @@ def test_a_column_called_cost_is_the_cost(tmp_path):
     assert account(str(path), "--cost", "0.4", "-a", "exponential-weights")["cost"][1] == COSTS.max()
 
 
-def test_columns_without_names_go_by_number(tmp_path):
+def test_columns_without_names_are_numbered(tmp_path):
     path = tmp_path / "advice.tsv"
     np.savetxt(path, np.column_stack([X, COSTS, Y]), fmt="%g", delimiter="\t")
     said = account(str(path), "--cost-column", "3")
@@ -127,9 +127,9 @@ def test_the_summary_names_every_number(advice, priced):
     for word in ("van der Hoeven 2020", "of it used", "weights: sage", "rounds/s"):
         assert word in text
     text = run("abstain", priced, *PRICED)
-    assert "a fair coin, which is cheaper" in text and "varying costs" in text
+    assert "replaced by a fair coin, which is cheaper" in text and "varying costs" in text
     text = run("abstain", priced, *PRICED, "--late")
-    assert "bound: none" in text and "too late for the coin" in text
+    assert "bound: none" in text and "too late to toss a fair coin" in text
 
 
 def test_standard_input_is_a_csv():
@@ -140,29 +140,29 @@ def test_standard_input_is_a_csv():
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        ("a,b,y\n1,0,1\n", [], "Say --cost"),
+        ("a,b,y\n1,0,1\n", [], "give --cost"),
         ("a,b,y\n1,0,1\n", ["--cost", "-1"], "--cost -1.0"),
         ("a,b,y\n1,0,1\n", ["--cost", "0.6", "-a", "exponential-weights"], "below 1/2"),
         ("a,b,y\n1,0,1\n", ["--cost", "0.1", "-a", "magic"], "adahedge, exponential-weights"),
-        ("a,b,y\n1,0,1\n", ["--cost-column", "price"], "none of the columns a, b"),
+        ("a,b,y\n1,0,1\n", ["--cost-column", "price"], "no column price (--cost-column); the columns are a, b"),
         ("a,b,y\n1,0,1\n", ["--cost", "0.1", "--trace", "x.txt"], ".csv or .parquet"),
         ("a,b,y\n1,0,1\n", ["--cost", "0.1", "--trace", "no/such/folder.csv"], "cannot write the trace"),
         ("a,b,y\n1,0,1\n", ["--cost", "0.1", "--classes", "1"], "two labels"),
-        ("a,b,y\n1,0,1\n1,0,0\n", ["--cost", "0.1"], "line 3: label 0 is not among the classes -1, 1"),
+        ("a,b,y\n1,0,1\n1,0,0\n", ["--cost", "0.1"], "line 3: label 0 is not one of the classes -1, 1"),
         ("a,b,y\n1,0,1\n1,nan,1\n", ["--cost", "0.1"], "line 3: a feature is NaN"),
         ("a,b,y\n1,0,1\n1,-1.5,1\n", ["--cost", "0.1", "--chunk", "1"], "row 2: b is -1.5"),
         ("a,cost,y\n1,0.1,1\n1,-0.2,1\n", [], "row 2: cost -0.2 is negative"),
-        ("cost,y\n0.1,1\n", [], "no expert"),
-        ("a,a,y\n1,0,1\n", ["--cost", "0.1"], "two columns are called a"),
+        ("cost,y\n0.1,1\n", [], "no experts"),
+        ("a,a,y\n1,0,1\n", ["--cost", "0.1"], "two columns are"),
     ],
 )
-def test_a_mistake_gets_one_clear_line(tmp_path, text, words, message):
+def test_an_error_is_one_clear_line(tmp_path, text, words, message):
     path = tmp_path / "bad.csv"
     path.write_text(text)
     assert message in refused("abstain", str(path), *words)
 
 
-def test_experts_may_vote_in_words(tmp_path, advice):
+def test_experts_may_name_labels(tmp_path, advice):
     votes = np.where(X > 0, "spam", "ham")
     columns = {**dict(zip(NAMES, votes.T)), "label": np.where(Y > 0, "spam", "ham")}
     numbers = pa.table({**dict(zip(NAMES, np.where(X > 0, 1, -1).T)), "label": Y})
@@ -180,13 +180,13 @@ def test_experts_may_vote_in_words(tmp_path, advice):
     csv.write_csv(pa.table(columns), tmp_path / "votes.csv")
     for more in ((), ("--chunk", "60")):
         wrong = refused("abstain", str(tmp_path / "votes.csv"), "--classes=ham,spam", "--cost", "0.2", *more)
-        assert "row 71: coin says 'eggs', neither a label nor a number" in wrong
+        assert "row 71: coin is 'eggs', neither a label nor a number" in wrong
 
 
-def test_probabilities_are_suspected_and_taken_when_they_are_named(tmp_path, advice):
+def test_probabilities_are_suspected_and_accepted_with_the_option(tmp_path, advice):
     csv.write_csv(pa.table({**dict(zip(NAMES, ((X + 1) / 2).T)), "label": Y}), tmp_path / "chances.csv")
     words = ["abstain", str(tmp_path / "chances.csv"), "--cost", "0.2", "--json"]
-    assert "warning: no advice is below 0: if it is probabilities" in CliRunner().invoke(app, words).stderr
+    assert "warning: no prediction is below 0: for probabilities" in CliRunner().invoke(app, words).stderr
     named = CliRunner().invoke(app, [*words, "--probabilities"])
     assert not named.stderr
     expected = account(advice, "--cost", "0.2")["expected_loss"]

@@ -1,4 +1,4 @@
-"""The command line, through its front door."""
+"""The command line, as users call it."""
 
 import ast
 import contextlib
@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from gaptron import GaptronError, Learner
 from gaptron.algorithms import NAMES
 from gaptron.cli import app, reading, settings
-from gaptron.cli.waiting import Waiting
+from gaptron.cli.progress import ProgressBar
 from gaptron.report.paper import surrogate_gap
 from gaptron.streams import prepare, source, synnonsep, synsep
 from tests.streams import writers
@@ -32,7 +32,7 @@ def run(*words: str) -> str:
 
 
 def fail(*words: str, stdin: str = "") -> str:
-    """What a user sees of a mistake: one line, exit code 2, no traceback."""
+    """Return the error message of a command: one line, exit code 2, no traceback."""
     code = "from gaptron.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, input=stdin)
     assert done.returncode == 2, done.stderr
@@ -53,7 +53,7 @@ def test_help_does_not_import_the_compiler():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_playing_a_text_file_wakes_no_library_it_does_not_need(tmp_path):
+def test_playing_a_text_file_imports_no_library_that_it_does_not_need(tmp_path):
     """Each takes tens of megabytes. numba.np.arraymath: all that compiles, once the code is on disk."""
     file = tmp_path / "rounds.svm"
     file.write_text("0 1:1.0\n1 2:1.0\n" * 20)
@@ -61,12 +61,12 @@ def test_playing_a_text_file_wakes_no_library_it_does_not_need(tmp_path):
         f"import sys\nfrom gaptron.cli import main\nsys.argv = ['gaptron', 'play', {str(file)!r}, '--no-bound']\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "heavy = 'sklearn', 'joblib', 'pandas', 'polars', 'pyarrow', 'matplotlib', 'scipy.optimize', 'scipy.stats'\n"
-        "print('woken:', *(name for name in (*heavy, 'numba.np.arraymath') if name in sys.modules))"
+        "print('imported:', *(name for name in (*heavy, 'numba.np.arraymath') if name in sys.modules))"
     )
     for _ in range(2):  # the first may have to compile
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert "40 rounds" in done.stdout
-    assert done.stdout.rstrip().endswith("woken:")
+    assert done.stdout.rstrip().endswith("imported:")
 
 
 def test_play_says_what_the_learner_says():
@@ -125,12 +125,20 @@ def test_a_file_in_chunks_is_the_file(tmp_path: Path):
     dump_svmlight_file(stream.X, stream.y, str(path), zero_based=False)
     whole = account(str(path), "--unit-norm")
     parts = account(str(path), "--unit-norm", "--chunk", "64")
-    assert parts["bound"] is None and "say --bound" in parts["why_no_bound"]
-    assert parts["notes"] == ["classes and width learned by one pass over the file"]
+    assert parts["bound"] is None and "use --bound" in parts["why_no_bound"]
+    assert parts["notes"] == ["classes and width found in a first pass over the file"]
     assert "unit norm" in whole["prepared"]
-    for sums in ("certificate", "sure_below"):
+    for sums in ("certificate", "high_probability_bound"):
         assert parts[sums] == pytest.approx(whole[sums])
-    other = {"bound", "why_no_bound", "notes", "rounds_per_second", "expected_mistakes", "sure_below", "certificate"}
+    other = {
+        "bound",
+        "why_no_bound",
+        "notes",
+        "rounds_per_second",
+        "expected_mistakes",
+        "high_probability_bound",
+        "certificate",
+    }
     assert {name: parts[name] for name in parts.keys() - other} == {name: whole[name] for name in whole.keys() - other}
     assert parts["expected_mistakes"] == pytest.approx(whole["expected_mistakes"])
 
@@ -138,7 +146,7 @@ def test_a_file_in_chunks_is_the_file(tmp_path: Path):
 @pytest.mark.parametrize("words", [("-a", "gaptron"), ("-a", "gaptron", "--log1p"), ("--limit", "50"), ()])
 # The rows of VW text are as wide as its hashes, and the search for the best U takes its time.
 @pytest.mark.parametrize("name", ["a.svm", pytest.param("a.vw", marks=pytest.mark.slow), "a.csv", "a.svm.gz"])
-def test_a_large_file_is_read_as_it_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words):
+def test_a_large_file_is_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words):
     X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 3
     kind, *raw = (writers.table, "--raw") if name == "a.csv" else (writers.vw if name == "a.vw" else writers.svmlight,)
     path = str(writers.put(tmp_path, name, kind(X, y)))
@@ -146,7 +154,7 @@ def test_a_large_file_is_read_as_it_is_played(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(reading, "SMALL", 0)
     large = account(path, *words, *raw)
     assert small["bound"] is not None or "algorithm has no" in small["why_no_bound"]
-    assert large["bound"] is None and "read as it was played: say --bound" in large["why_no_bound"]
+    assert large["bound"] is None and "read in chunks: use --bound" in large["why_no_bound"]
     for same in ("mistakes", "norm", "horizon", "settings", "last_quarter", "classes", "confused", "n_features"):
         assert large[same] == small[same]
     assert account(path, *words, *raw, "--bound")["bound"] == small["bound"]
@@ -154,15 +162,15 @@ def test_a_large_file_is_read_as_it_is_played(tmp_path: Path, monkeypatch: pytes
     assert "--bound" not in str(account(path, *words, *raw, "--no-bound")["why_no_bound"]).replace("--no-bound", "")
 
 
-def test_what_needs_the_whole_stream_says_so(tmp_path: Path):
+def test_options_that_need_the_whole_stream_refuse_chunks(tmp_path: Path):
     path = str(writers.put(tmp_path, "a.csv", writers.table(np.eye(3), [0, 1, 2])))
     for option in (("--bound",), ("--shuffle", "1"), ("--raw", "--standardize")):
-        assert "needs the whole stream in memory: leave out --chunk" in fail("play", path, "--chunk", "2", *option)
+        assert "needs the whole stream in memory: omit --chunk" in fail("play", path, "--chunk", "2", *option)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reading, "SMALL", 0)
-    monkeypatch.setattr(source, "PIECE", 1 << 15)
+    monkeypatch.setattr(source, "CHUNK_BYTES", 1 << 15)
     peaks = []
     for copies in (4, 4, 24):  # once for what is imported; all of them longer than what is read ahead
         path = writers.put(
@@ -184,9 +192,9 @@ def test_preparation_is_named_in_the_summary(tmp_path: Path):
 def test_the_default_carries_a_certificate():
     said = account("synnonsep:rounds=400")
     assert said["algorithm"] == "advised-gaptron" and said["certificate"]["level"] == pytest.approx(0.0, abs=1e-9)
-    assert said["mistakes"] <= said["sure_below"]["mistakes"]
+    assert said["mistakes"] <= said["high_probability_bound"]["mistakes"]
     text = run("play", "synnonsep:rounds=400", "--feedback", "bandit", "--verbose")
-    for word in ("certificate: Λ", "of rounds explored", "fixed before", "says nothing yet", "without exploration"):
+    for word in ("certificate: Λ", "of rounds explored", "fixed before", "not informative yet", "without exploration"):
         assert word in text
     assert "stay below" not in text
 
@@ -201,7 +209,7 @@ def test_bandit_runs_say_what_was_observed():
     assert said["observed"]["least_loss"] == proved.least_loss(20.0)
     assert said["observed"]["softmax"] == [proof._asdict() for proof in proved.softmax]
     text = run("play", *words)
-    assert f"observed: {proved.sentence()}" in text and "of log loss, not of mistakes" in text
+    assert f"observed: {proved.sentence()}" in text and "about log loss, not mistakes" in text
     assert account(*words, "--no-observed")["observed"] is None
     assert account("synnonsep:rounds=400", "-a", "gaptron")["observed"] is None
 
@@ -223,12 +231,12 @@ def test_an_overridden_setting_ends_the_bound_and_says_why():
     assert said["bound"] is None and "eta" in said["why_no_bound"]
 
 
-def test_bandit_only_algorithms_need_no_feedback_word():
+def test_bandit_only_algorithms_need_no_feedback_option():
     assert account("synsep:rounds=300", "-a", "banditron")["feedback"] == "bandit"
 
 
-def test_a_bound_above_the_rounds_is_not_sold_as_one():
-    assert "says nothing yet" in run(
+def test_a_bound_above_the_rounds_is_called_not_informative():
+    assert "not informative yet" in run(
         "play", "synsep:rounds=300", "-a", "gaptron", "--feedback", "bandit", "--radius", "10"
     )
 
@@ -266,7 +274,7 @@ def test_standard_input_in_chunks():
     assert json.loads(done.stdout)["rounds"] == 5
 
 
-def test_standard_input_is_read_as_it_is_played_when_it_can_be():
+def test_standard_input_is_read_in_chunks_when_possible():
     text = "1 1:1\n2 2:1\n1 1:1 3:0.5\n2 2:1\n2 2:0.5\n"
     words = ("play", "-", "-a", "gaptron", "--classes", "1,2", "--features", "3", "--json")
     for more, played in (
@@ -284,7 +292,7 @@ def test_standard_input_is_read_as_it_is_played_when_it_can_be():
 
 def test_chunks_of_standard_input_need_a_norm():
     words = ("play", "-", "-a", "gaptron", "--chunk", "1", "--classes", "1,2", "--features", "2")
-    assert "standard input is read once" in fail(*words, stdin="1 1:0.5\n2 1:0.1\n")
+    assert "standard input can be read only once" in fail(*words, stdin="1 1:0.5\n2 1:0.1\n")
 
 
 def on_a_terminal(*words: str) -> str:
@@ -313,29 +321,29 @@ def test_a_terminal_shows_how_far_it_is(tmp_path: Path):
         assert on_a_terminal("play", path, "-a", "perceptron", "--no-bound", option) == ""
 
 
-def test_what_is_compiled_is_said_and_then_how_far_it_is():
-    shows = Waiting(Words(), 100)
-    with shows.compiling():
+def test_the_bar_shows_compiling_then_progress():
+    bar = ProgressBar(FakeBar(), 100)
+    with bar.compiling():
         numba.njit(lambda x: x + 1)(1)
     numba.njit(lambda x: x + 2)(1)
-    shows.read(50)
-    shows.plays(7, in_memory=True)
-    shows.played(3)
+    bar.read(50)
+    bar.start_playing(7, in_memory=True)
+    bar.played(3)
     compiled = [] if numba.config.DISABLE_JIT else ["compiling, once"]
-    assert shows._bar.said == [*compiled, "reading 50 bytes of 100 bytes", "playing 3 of 7 rounds"]
+    assert bar._bar.shown == [*compiled, "reading 50 bytes of 100 bytes", "playing 3 of 7 rounds"]
 
 
-class Words:
-    """Stands in for a bar."""
+class FakeBar:
+    """Records what a progress bar would show."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.shown: list[str] = []
 
     def add_task(self, word: str, total: None, count: str) -> int:
         return 0
 
     def update(self, task: int, description: str, count: str = "", **more: object) -> None:
-        self.said.append(f"{description} {count}".strip())
+        self.shown.append(f"{description} {count}".strip())
 
 
 CALLS = (
@@ -351,9 +359,9 @@ def test_columns_of_rewards_and_available_labels(tmp_path: Path):
     X = np.tile([[0.5, 1], [1, 0], [0.2, 0.4]], (20, 1))
     learner = Learner("squarecb", classes=["chat", "mail", "phone"], feedback="bandit", norm=2.0, seed=0, horizon=60)
     groups = [["mail", "chat"], ["chat", "phone"], ["phone", "mail", "chat"]] * 20
-    trace = learner.play(X, ["mail", "chat", "phone"] * 20, among=groups, reward=[0.3, 1.0, 0.5] * 20)
+    trace = learner.play(X, ["mail", "chat", "phone"] * 20, available=groups, rewards=[0.3, 1.0, 0.5] * 20)
     assert said["mistakes"] == trace.mistakes and said["reward"] == trace.reward.sum() > 0
-    assert said["why_no_bound"].startswith("answers were worth a fraction") and said["best_reward"] is None
+    assert said["why_no_bound"].startswith("some rewards were fractions") and said["best_reward"] is None
     assert account(*words, "--chunk", "7")["reward"] == pytest.approx(trace.reward.sum())
     assert "reward earned" in run("play", *words)
 
@@ -416,17 +424,17 @@ def test_load_refuses_what_would_make_another_learner(tmp_path: Path):
     model = tmp_path / "model.gaptron"
     Learner(n_classes=2, norm=1.0).save(model)
     for words, problem in [
-        (("synsep", "--load", str(model), "--seed", "1"), "leave out --seed"),
-        (("synsep", "--load", str(model), "-a", "gaptron"), "leave out --algorithm"),
+        (("synsep", "--load", str(model), "--seed", "1"), "omit --seed"),
+        (("synsep", "--load", str(model), "-a", "gaptron"), "omit --algorithm"),
         (("synsep:rounds=10", "--load", str(model)), "are not those of synsep"),
-        (("synsep", "--load", __file__), "not a model file"),
+        (("synsep", "--load", __file__), "not a gaptron model file"),
         (("synsep", "--save", str(tmp_path / "nowhere" / "model")), "no such folder"),
     ]:
         with pytest.raises(GaptronError, match=problem):
             run("play", *words)
 
 
-def test_worded_settings_are_shown_in_words():
+def test_settings_with_named_values_are_shown_by_name():
     words = account("synsep:rounds=50", "-a", "squarecb", "--set", "steps=adagrad", "--no-bound")["settings"]
     assert (words["steps"], words["oracle"], words["weighting"]) == ("adagrad", "squared", "gap")
     assert "steps=constant" in run("play", "synsep:rounds=50", "-a", "squarecb", "--no-bound", "-v")
@@ -444,7 +452,7 @@ def test_a_setting_can_be_true_or_false():
         (["synsep:rounds=50", "-a", "softmax", "--set", "step=long"], "--set step=long must be one of"),
     ],
 )
-def test_errors_speak_of_options(words: list[str], message: str):
+def test_errors_name_options(words: list[str], message: str):
     text = fail("play", *words)
     assert message in text, text
 
@@ -469,12 +477,12 @@ def test_help_is_in_plain_words():
         assert "Say which" not in text and "cannot do without" not in text
 
 
-def test_errors_speak_of_options_and_guess_what_was_meant(tmp_path):
-    assert "unknown algorithm 'gaptorn'; did you mean gaptron? There are: " in fail("play", "synsep", "-a", "gaptorn")
+def test_errors_name_options_and_suggest_similar_names(tmp_path):
+    assert "unknown algorithm 'gaptorn'; did you mean gaptron? Available: " in fail("play", "synsep", "-a", "gaptorn")
     (tmp_path / "a.csv").write_text("0,1,2\n" + "3,4,5\n" * 5)
-    assert "say which with --header or --no-header" in fail("play", str(tmp_path / "a.csv"))
+    assert "choose --header or --no-header" in fail("play", str(tmp_path / "a.csv"))
     (tmp_path / "a.xyz").write_text("?")
-    assert "say --format one of csv" in fail("play", str(tmp_path / "a.xyz"))
+    assert "set --format to one of csv" in fail("play", str(tmp_path / "a.xyz"))
 
 
 def test_no_option_is_explained_twice():

@@ -36,8 +36,8 @@ def data(tmp_path_factory):
 def out(data, tmp_path_factory):
     """A folder with a small comparison in it."""
     folder = tmp_path_factory.mktemp("compare")
-    said = run("compare", data, *QUICK, "-o", str(folder))
-    assert "frugal-gaptron" in said and "banditron" in said and f"results: {folder}" in said
+    output = run("compare", data, *QUICK, "-o", str(folder))
+    assert "frugal-gaptron" in output and "banditron" in output and f"results: {folder}" in output
     return folder
 
 
@@ -64,32 +64,32 @@ def test_the_same_command_again_runs_nothing(data, out):
 
 def test_a_report_is_written_unless_refused(data, out, tmp_path):
     assert not (out / "report.html").exists()
-    said = run("compare", data, *QUICK[:-1], "--feedback", "full", "-a", "frugal-gaptron", "-o", str(tmp_path))
-    assert (tmp_path / "report.html").exists() and "report.html" in said
+    output = run("compare", data, *QUICK[:-1], "--feedback", "full", "-a", "frugal-gaptron", "-o", str(tmp_path))
+    assert (tmp_path / "report.html").exists() and "report.html" in output
 
 
 def test_a_dry_run_counts_what_is_left_and_runs_nothing(data, out, tmp_path):
-    said = run("compare", data, *QUICK, "-o", str(out), "--dry-run")
-    assert "6 tasks, 0 of them without a result yet" in said
-    said = run("compare", data, *QUICK[:2], "--seeds", "1", "-n", "-o", str(tmp_path / "new"))
-    assert "8 tasks, 8 of them" in said  # the built-in plan's grid of five, and three published settings
+    output = run("compare", data, *QUICK, "-o", str(out), "--dry-run")
+    assert "6 tasks, 0 of them without a result;" in output
+    output = run("compare", data, *QUICK[:2], "--seeds", "1", "-n", "-o", str(tmp_path / "new"))
+    assert "8 tasks, 8 of them" in output  # the built-in plan's grid of five, and three published settings
     assert not (tmp_path / "new").exists()
 
 
-def test_options_turn_a_plan(data, tmp_path):
+def test_options_change_a_plan(data, tmp_path):
     plan = tmp_path / "p.toml"
     plan.write_text(f'streams = [{data!r}]\nalgorithms = ["gaptron", "banditron", "perceptron"]\n')
-    said = run("compare", str(plan), "-n", "--feedback", "bandit", "--seeds", "3,9,27", "--no-grid", "--limit", "50")
-    assert "6 tasks" in said and " 50 " in said
+    output = run("compare", str(plan), "-n", "--feedback", "bandit", "--seeds", "3,9,27", "--no-grid", "--limit", "50")
+    assert "6 tasks" in output and " 50 " in output
     assert "3 tasks" in run("compare", str(plan), "-n", "--seeds", "3", "-a", "perceptron", "--radius", "2")
 
 
-def test_a_failure_is_told_and_exits_with_1(data, tmp_path):
-    said = run(
+def test_a_failure_is_reported_and_exits_with_1(data, tmp_path):
+    output = run(
         "compare", "none.svm", data, *QUICK, "--feedback", "full", "-a", "frugal-gaptron", "-o", str(tmp_path), code=1
     )
-    assert "gaptron: StreamError: none.svm: there is no such file" in said and "(2 tasks)" in said
-    assert "2 of 4 tasks failed" in said
+    assert "gaptron: StreamError: none.svm: there is no such file" in output and "(2 tasks)" in output
+    assert "2 of 4 tasks failed" in output
     assert [result["status"] for result in lines(tmp_path)] == ["failed"] * 2 + ["ok"] * 2
 
 
@@ -119,7 +119,7 @@ def test_a_full_disk_is_one_line_and_what_is_finished_stays(data, tmp_path, monk
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         text = run("compare", data, *QUICK, "-o", str(tmp_path), code=1)
-    assert "cannot be written: No space left on device; what is finished is kept" in text
+    assert "cannot be written: No space left on device; finished results are kept" in text
     assert [line["status"] for line in lines(tmp_path)] == ["ok", "ok"]
     run("compare", data, *QUICK, "-o", str(tmp_path))
     assert len(lines(tmp_path)) == 6
@@ -209,12 +209,12 @@ def words_csv(path):
 
 
 @pytest.mark.parametrize("order", [(), ("--in-order",)])
-def test_a_table_of_words_is_compared_as_it_is_played(tmp_path, order):
+def test_a_table_with_text_is_compared_as_it_is_played(tmp_path, order):
     table, out = words_csv(tmp_path / "clicks.csv"), tmp_path / "out"
-    said = run("compare", table, "--label", "clicked", *QUICK, *order, "-o", str(out))
-    assert "1/1" in said  # one stream, whatever the seeds made of its words
+    output = run("compare", table, "--label", "clicked", *QUICK, *order, "-o", str(out))
+    assert "1/1" in output  # one stream, although each seed encodes it differently
     results = lines(out)
-    assert len(results) == 6 and all("encoded by name" in result["prepared"] for result in results)
+    assert len(results) == 6 and all("columns encoded" in result["prepared"] for result in results)
     for result in results:
         again = json.loads(run(*shlex.split(result["command"])[1:], "--json"))
         for field in ("mistakes", "expected_mistakes", "top_mistakes", "rounds", "certificate"):
@@ -224,17 +224,17 @@ def test_a_table_of_words_is_compared_as_it_is_played(tmp_path, order):
     assert (out / "results.jsonl").read_bytes() == before
 
 
-def test_a_plan_names_its_tables_of_words(tmp_path):
+def test_a_plan_names_its_tables_with_text(tmp_path):
     table, plan = words_csv(tmp_path / "clicks.csv"), tmp_path / "p.toml"
     text = f'algorithms = ["frugal-gaptron"]\nseeds = 1\n[[streams]]\ndata = "{table}"\nlabel = "clicked"\n'
     text += "by_name = true\n"
     plan.write_text(text)
     out = tmp_path / "out"
     run("compare", str(plan), "-j", "1", "--no-report", "--limit", "50", "-o", str(out))
-    assert {(r["rounds"], r["prepared"][-2]) for r in lines(out)} == {(50, "encoded by name")}
+    assert {(r["rounds"], r["prepared"][-2]) for r in lines(out)} == {(50, "columns encoded")}
     plan.write_text(text + "standardize = true\n")
     result = CliRunner().invoke(app, ["compare", str(plan)])
-    assert "p.toml, line 7: by_name encodes the columns, and settles standardize" in str(result.exception)
+    assert "p.toml, line 7: standardize does not apply with by_name" in str(result.exception)
 
 
 def test_options_of_reading_are_for_the_files_alone(tmp_path, monkeypatch):
@@ -251,7 +251,7 @@ def test_options_of_reading_are_for_the_files_alone(tmp_path, monkeypatch):
     }
     for stream in ("synsep", "known", "openml:iris"):
         result = CliRunner().invoke(app, ["compare", stream, *options])
-        assert "--label ... says nothing about any of these DATA: leave it out" in str(result.exception)
+        assert "--label ... applies to none of these DATA: remove it" in str(result.exception)
 
 
 def test_each_file_gets_the_options_its_format_has(tmp_path):
@@ -275,21 +275,23 @@ def test_each_file_gets_the_options_its_format_has(tmp_path):
     assert "--label clicked" in commands[table] and "--index-base" not in commands[table]
     assert "--index-base 0" in commands[str(svmlight)] and "--label" not in commands[str(svmlight)]
     result = CliRunner().invoke(app, ["compare", str(svmlight), "--label", "clicked"])
-    assert "--label ... says nothing about any of these DATA: leave it out" in str(result.exception)
+    assert "--label ... applies to none of these DATA: remove it" in str(result.exception)
 
 
 def test_without_a_label_nothing_is_compared(tmp_path):
     table, out = words_csv(tmp_path / "clicks.csv"), tmp_path / "out"
     result = CliRunner().invoke(app, ["compare", table, "-o", str(out)])
     assert isinstance(result.exception, GaptronError) and not out.exists()
-    assert "which column is the label? Say --label ..., one of: device, income, clicked" in str(result.exception)
+    assert "no column is named like a label: choose one with --label ... from device, income, clicked" in str(
+        result.exception
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
         (("--algorithms", "magic"), "unknown algorithm 'magic'"),
-        (("-a", "banditron", "--feedback", "full"), "banditron knows bandit feedback"),
+        (("-a", "banditron", "--feedback", "full"), "banditron supports bandit feedback"),
         (("--feedback", "some"), "unknown feedback 'some'"),
         (("--seeds", "many"), "--seeds many"),
         (("--seeds", "0"), "--seeds 0"),
@@ -300,15 +302,15 @@ def test_without_a_label_nothing_is_compared(tmp_path):
         (("iris", "--bounds", ""), "unknown bounds ''"),
         (("--bounds", "some"), "unknown bounds 'some'"),
         (("--radius", "-1"), "must be positive"),
-        (("--engine", "magic"), "unknown engine 'magic'"),
-        (("--engine", "dask"), "needs --address"),
-        (("plan.toml", "iris"), "a plan is run by itself"),
+        (("--backend", "magic"), "unknown backend 'magic'"),
+        (("--backend", "dask"), "needs --address"),
+        (("plan.toml", "iris"), "cannot be combined with other DATA"),
         (("none.toml",), "cannot be read"),
-        (("none.toml", "--constant"), "these options are for DATA"),
-        (("--log1p",), "these options are for DATA"),
+        (("none.toml", "--constant"), "not to a plan"),
+        (("--log1p",), "not to a plan"),
     ],
 )
-def test_what_makes_no_sense_is_one_sentence(words, problem, tmp_path):
+def test_invalid_arguments_are_one_error_message(words, problem, tmp_path):
     with pytest.raises(GaptronError) as caught:
         CliRunner().invoke(app, ["compare", *words, "-o", str(tmp_path / "out")], catch_exceptions=False)
     assert problem in str(caught.value)
@@ -320,8 +322,8 @@ def test_results_are_listed_merged_and_exported(out, tmp_path):
     text = (out / "results.jsonl").read_text()
     broken.write_text(text + text.splitlines()[0][:50])
     merged, table, columns = (tmp_path / name for name in ("all.jsonl", "all.csv", "all.parquet"))
-    said = run("results", str(out), str(broken), "--merge", str(merged), "--export", str(table))
-    assert "6 tasks, 0 of them failed" in said and "line 7: passed over" in said
+    output = run("results", str(out), str(broken), "--merge", str(merged), "--export", str(table))
+    assert "6 tasks, 0 of them failed" in output and "line 7: skipped" in output
     assert merged.read_text() == text
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
@@ -332,8 +334,8 @@ def test_results_are_listed_merged_and_exported(out, tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "problem"),
-    [(("none.jsonl",), "cannot be read"), (("{out}", "--export", "a.xlsx"), ".csv or a .parquet")],
+    [(("none.jsonl",), "cannot be read"), (("{out}", "--export", "a.xlsx"), "use .csv or .parquet")],
 )
-def test_results_that_cannot_be_had(words, problem, out):
+def test_results_that_cannot_be_read_or_written(words, problem, out):
     with pytest.raises(GaptronError, match=problem):
         CliRunner().invoke(app, ["results", *(w.format(out=out) for w in words)], catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""Plans: what they cross into, and errors that name file and line."""
+"""Plans: the tasks they give, and errors that name file and line."""
 
 import textwrap
 from pathlib import Path
@@ -20,13 +20,13 @@ HEAD = 'streams = ["iris"]\nalgorithms = ["gaptron"]\n'
 
 WRONG = [
     (HEAD + "seeds = 0\n", 3, "seeds = 0"),
-    (HEAD + "seeds = [1, 1]\n", 3, "different"),
-    (HEAD + "seeds = [-1]\n", 3, "from 0 up"),
+    (HEAD + "seeds = [1, 1]\n", 3, "distinct"),
+    (HEAD + "seeds = [-1]\n", 3, "of at least 0"),
     (HEAD + "seeds = true\n", 3, "seeds = True"),
-    (HEAD + 'feedback = "some"\n', 3, "unknown feedback 'some'; there are: full, bandit, apple-tasting"),
-    (HEAD + "feedback = []\n", 3, "a list of words"),
+    (HEAD + 'feedback = "some"\n', 3, "unknown feedback 'some'; choose from: full, bandit, apple-tasting"),
+    (HEAD + "feedback = []\n", 3, "a list of strings"),
     (HEAD + "\n# a remark\nspeed = 3\n", 5, "a plan has no 'speed'; it has: streams"),
-    (HEAD + "bounds = 3\n", 3, "there are: first, all, none"),
+    (HEAD + "bounds = 3\n", 3, "choose from: first, all, none"),
     (HEAD + "radius = -1\n", 3, "must be a positive number"),
     (HEAD + "grids = 1\n", 3, "must be true or false"),
     (HEAD + "[prepare]\nunit = true\n", 4, "[prepare] has no 'unit'"),
@@ -36,7 +36,7 @@ WRONG = [
     ('streams = ["iris"]\nalgorithms = ["gaptron",\n  "magic"]\n', 3, "unknown name 'magic'"),
     ('streams = ["iris"]\nalgorithms = [3]\n', 2, "neither a name nor a table"),
     ('streams = ["iris",\n "iris"]\nalgorithms = ["gaptron"]\n', 1, "two streams are called 'iris'"),
-    ('streams = ["iris"]\nfeedback = "full"\nalgorithms = [\n  "banditron"]\n', 4, "banditron knows bandit feedback"),
+    ('streams = ["iris"]\nfeedback = "full"\nalgorithms = [\n  "banditron"]\n', 4, "banditron supports bandit"),
     ('algorithms = ["gaptron"]\n[[streams]]\nname = "iris"\n', 2, 'needs data = "..."'),
     ('algorithms = ["gaptron"]\n[[streams]]\ndata = "a"\n[[streams]]\ndata = "b"\nlimit = "x"\n', 6, "a whole number"),
     ('algorithms = ["gaptron"]\n[[streams]]\ndata = "a"\nlimits = 3\n', 4, "a stream has no 'limits'"),
@@ -45,11 +45,11 @@ WRONG = [
         6,
         "no setting 'a'",
     ),
-    ('streams = ["a"]\n[[algorithms]]\nname = "soba"\ngrid = { gamma = 0.1 }\n', 4, "a list of numbers or words"),
+    ('streams = ["a"]\n[[algorithms]]\nname = "soba"\ngrid = { gamma = 0.1 }\n', 4, "a list of numbers or strings"),
     (
         'streams = ["a"]\n[[algorithms]]\nname = "soba"\n\nloss = "logistic"\n',
         5,
-        "unknown loss 'logistic'; there are: hinge",
+        "unknown loss 'logistic'; choose from: hinge",
     ),
     ('streams = ["a"]\n[[algorithms]]\nloss = "hinge"\n', 2, 'needs name = "..."'),
     ("streams = [\n", 1, "(at end of document)"),
@@ -60,12 +60,12 @@ WRONG = [
 def test_an_error_names_the_file_and_the_line(text, line, problem):
     with pytest.raises(SettingError) as caught:
         parse(text, "my.toml")
-    said = str(caught.value)
-    assert problem in said
-    assert said.startswith("my.toml: " if line is None or "at end" in problem else f"my.toml, line {line}: ")
+    message = str(caught.value)
+    assert problem in message
+    assert message.startswith("my.toml: " if line is None or "at end" in problem else f"my.toml, line {line}: ")
 
 
-def test_a_plan_that_is_not_there():
+def test_a_plan_that_does_not_exist():
     with pytest.raises(SettingError, match=r"none\.toml: cannot be read"):
         read_plan(Path("none.toml"))
 
@@ -109,7 +109,7 @@ def test_streams_feedback_algorithms_settings_and_seeds_are_crossed():
     assert {t.bound for t in tasks if t.seed == 7} == {False}
 
 
-def test_a_grid_can_be_built_in_or_left_out():
+def test_a_grid_can_be_built_in_or_omitted():
     text = 'streams = ["iris"]\nfeedback = "bandit"\nseeds = 1\n'
     tuned = parse(text + 'algorithms = ["soba"]', "p")
     assert len(list(tuned.tasks(tuned.streams[0]))) == 1 + 15
@@ -121,7 +121,7 @@ def test_a_grid_can_be_built_in_or_left_out():
     assert len(points) == 1 + 5 and all(point["a"] == 3.0 for point in points)
 
 
-def test_workers_that_start_together_meet_different_algorithms():
+def test_workers_that_start_together_get_different_algorithms():
     plan = default_plan()
     first = [task.algorithm for task in plan.tasks(plan.streams[0])][:6]
     assert len(set(first)) == 6
@@ -143,7 +143,7 @@ def test_the_theorems_own_algorithms_are_not_tuned():
     assert not any(load(name).CARD.grid for name in family)
 
 
-def test_a_dearer_round_is_estimated_to_take_longer():
+def test_a_more_expensive_round_is_estimated_to_take_longer():
     cached = describe(stream(), Path())[0]
     plain = estimate(Task("s", "arow", "full", "hinge", 0, {}), cached)
     assert estimate(Task("s", "arow", "full", "hinge", 0, {}, bound=True), cached) > plain
@@ -153,14 +153,14 @@ def test_a_dearer_round_is_estimated_to_take_longer():
 
 
 @pytest.mark.parametrize(("feedback", "needed"), [("full", False), ("bandit", True)])
-def test_who_cannot_do_without_a_radius(feedback, needed):
+def test_which_algorithms_need_a_radius(feedback, needed):
     task = Task("s", "gaptron", feedback, "hinge", 0, {})
     assert needs_radius(task) is needed
     assert not needs_radius(task._replace(settings={"radius": 2.0}))
     assert not needs_radius(Task("s", "newtron", "bandit", "logistic", 0, {}))  # has one of its own, as published
 
 
-def test_graph_feedback_is_for_those_who_know_graphs():
+def test_graph_feedback_is_for_algorithms_that_support_it():
     plan = parse('streams = ["iris"]\nfeedback = "label-efficient"\nalgorithms = ["gappletron"]\nseeds = 1', "p")
     assert [task.feedback for task in plan.tasks(plan.streams[0])] == ["label-efficient"]
     assert Feedback.GRAPH in load("gappletron").CARD.feedback

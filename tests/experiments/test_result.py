@@ -19,20 +19,20 @@ FAILED = Result(key="k", status="failed", **NAMED, error={"type": "E", "message"
 
 
 @pytest.mark.parametrize("result", [DONE, FAILED], ids=["ok", "failed"])
-def test_a_record_survives_its_line(result):
+def test_a_result_survives_a_round_trip(result):
     line = result.to_json()
     assert "\n" not in line and Result.from_json(line) == result
 
 
 def test_a_failure_has_no_field_of_a_result():
-    said = json.loads(FAILED.to_json())
-    assert not {"mistakes", "expected_mistakes", "top_mistakes", "curve", "bound", "seconds"} & set(said)
+    content = json.loads(FAILED.to_json())
+    assert not {"mistakes", "expected_mistakes", "top_mistakes", "curve", "bound", "seconds"} & set(content)
     assert not FAILED.ok and DONE.ok and DONE.error_rate == 0.25
 
 
-def test_names_of_a_later_version_are_passed_over():
-    said = {**json.loads(DONE.to_json()), "invented": 1}
-    assert Result.from_json(json.dumps(said)) == DONE
+def test_unknown_fields_are_ignored():
+    content = {**json.loads(DONE.to_json()), "invented": 1}
+    assert Result.from_json(json.dumps(content)) == DONE
 
 
 DAMAGED = [
@@ -55,8 +55,8 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("line", DAMAGED, ids=range(len(DAMAGED)))
-def test_what_is_no_record_is_refused(line):
-    with pytest.raises(InputError, match="this is no result"):
+def test_invalid_lines_are_refused(line):
+    with pytest.raises(InputError, match="not a result"):
         Result.from_json(line)
 
 

@@ -1,4 +1,4 @@
-"""The store: nothing finished is lost, nothing half finished is believed."""
+"""The store: no finished result is lost, and no incomplete line is read as one."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from tests.experiments.test_result import DONE, FAILED
 NEXT = replace(DONE, key="next", seed=4)
 
 
-def test_what_was_added_is_there_again(tmp_path):
+def test_added_results_are_read_again(tmp_path):
     path = tmp_path / "new" / "r.jsonl"
     with Store(path) as store:
         assert store.result("k") is None
@@ -40,17 +40,17 @@ def test_a_failure_is_no_result_and_a_later_result_replaces_it(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 20, len(DONE.to_json()) - 1])
-def test_a_half_written_last_line_is_cut_off(tmp_path, cut):
+def test_an_incomplete_last_line_is_removed(tmp_path, cut):
     path = tmp_path / "r.jsonl"
     path.write_text(DONE.to_json() + "\n" + NEXT.to_json()[:cut])
     with Store(path) as store:
         assert store.result("k") == DONE and store.result("next") is None
-        assert "half written" in store.notes[0]
+        assert "incomplete last line" in store.notes[0]
         store.add(NEXT)
     assert read(path) == ([DONE, NEXT], [])
 
 
-def test_a_last_line_that_only_lacks_its_end_is_kept(tmp_path):
+def test_a_last_line_without_a_newline_is_kept(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text(DONE.to_json())
     with Store(path) as store:
@@ -59,7 +59,7 @@ def test_a_last_line_that_only_lacks_its_end_is_kept(tmp_path):
     assert read(path) == ([DONE, NEXT], [])
 
 
-def test_a_damaged_line_in_the_middle_is_passed_over_and_named(tmp_path):
+def test_a_damaged_line_in_the_middle_is_skipped_and_named(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_bytes(DONE.to_json().encode() + b"\n\xff\xfe broken\n" + NEXT.to_json().encode() + b"\n")
     with Store(path) as store:
@@ -74,7 +74,7 @@ def test_one_writer_at_a_time(tmp_path):
     Store(path).__exit__(None, None, None)
 
 
-def test_a_folder_that_cannot_be_written_and_a_file_that_is_not_there(tmp_path):
+def test_a_folder_that_cannot_be_written_and_a_file_that_does_not_exist(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingError, match="cannot be written"):
         Store(tmp_path / "file" / "r.jsonl")
@@ -110,7 +110,7 @@ def test_a_full_disk_leaves_what_was_whole(tmp_path, monkeypatch):
     assert read(path) == ([DONE, NEXT], [])
 
 
-def test_a_deeply_nested_line_is_passed_over_and_named(tmp_path):
+def test_a_deeply_nested_line_is_skipped_and_named(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text(DONE.to_json() + "\n" + "[" * 200_000 + "\n" + NEXT.to_json() + "\n")
     with Store(path) as store:

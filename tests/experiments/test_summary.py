@@ -9,17 +9,17 @@ from scipy import stats
 from gaptron.errors import InputError
 from gaptron.experiments.grouping import Variant, error
 from gaptron.experiments.ranks import friedman, holm, nemenyi, ranks
-from gaptron.experiments.summary import exponent, fields, interval
+from gaptron.experiments.summary import exponent, interval, summarize
 from tests.results import failure, grid, many, result
 
 
 def only(results):
-    (field,) = fields(results)
-    return field
+    (summary,) = summarize(results)
+    return summary
 
 
-def variant(field, name):
-    return next(e for e in field.variants if field.names[e] == name)
+def variant(summary, name):
+    return next(e for e in summary.variants if summary.names[e] == name)
 
 
 # --- numbers ---
@@ -28,20 +28,22 @@ def variant(field, name):
 def test_an_interval_is_students():
     found = interval([1.0, 2.0, 3.0, 4.0])
     assert found.mean == 2.5 and found.n == 4
-    assert found.half == pytest.approx(3.182446 * math.sqrt(5 / 3) / 2, rel=1e-6)  # t(0.975, 3 df) from a printed table
+    assert found.half_width == pytest.approx(
+        3.182446 * math.sqrt(5 / 3) / 2, rel=1e-6
+    )  # t(0.975, 3 df) from a printed table
     low, high = stats.t.interval(0.95, 3, loc=2.5, scale=stats.sem([1, 2, 3, 4]))
-    assert (2.5 - found.half, 2.5 + found.half) == pytest.approx((low, high))
+    assert (2.5 - found.half_width, 2.5 + found.half_width) == pytest.approx((low, high))
 
 
 def test_one_value_has_no_interval_and_none_is_refused():
     assert interval([0.3]) == (0.3, None, 1)
-    assert not interval([0.3]).clear
+    assert not interval([0.3]).excludes_zero
     with pytest.raises(InputError, match="at least one"):
         interval([])
 
 
-def test_an_interval_that_leaves_out_zero_is_clear():
-    assert interval([1.0, 1.1, 0.9]).clear and not interval([1.0, -1.0, 0.2]).clear
+def test_an_interval_may_exclude_zero():
+    assert interval([1.0, 1.1, 0.9]).excludes_zero and not interval([1.0, -1.0, 0.2]).excludes_zero
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
@@ -73,18 +75,18 @@ def test_full_information_counts_expected_mistakes_and_bandit_feedback_those_mad
 def test_differences_are_taken_seed_by_seed():
     # Seeds differ wildly, but b is always 2 points behind a, give or take 0.1: only pairs show it.
     a, b = (0.10, 0.30, 0.50), (0.121, 0.319, 0.520)
-    field = only(
+    summary = only(
         [result("a", seed=s, rate=r) for s, r in enumerate(a)] + [result("b", seed=s, rate=r) for s, r in enumerate(b)]
     )
-    found = field.difference(variant(field, "b"), variant(field, "a"), field.arenas[0])
+    found = summary.difference(variant(summary, "b"), variant(summary, "a"), summary.streams[0])
     assert found.mean == pytest.approx(0.02)
-    assert found.half == pytest.approx(4.302653 * 0.001 / math.sqrt(3), rel=1e-5)
+    assert found.half_width == pytest.approx(4.302653 * 0.001 / math.sqrt(3), rel=1e-5)
     test = stats.ttest_rel(b, a)
-    assert found.mean + found.half == pytest.approx(test.confidence_interval(0.95).high)
+    assert found.mean + found.half_width == pytest.approx(test.confidence_interval(0.95).high)
 
 
 def test_only_seeds_that_both_played_are_paired():
-    field = only(
+    summary = only(
         [
             result("a", seed=0, rate=0.1),
             result("a", seed=1, rate=0.9),
@@ -92,46 +94,46 @@ def test_only_seeds_that_both_played_are_paired():
             result("b", seed=2, rate=0.0),
         ]
     )
-    a, b = variant(field, "a"), variant(field, "b")
-    assert field.difference(b, a, field.arenas[0]) == (pytest.approx(0.1), None, 1)
-    assert field.over_streams(b, a) == (pytest.approx(0.1), None, 1)
+    a, b = variant(summary, "a"), variant(summary, "b")
+    assert summary.difference(b, a, summary.streams[0]) == (pytest.approx(0.1), None, 1)
+    assert summary.over_streams(b, a) == (pytest.approx(0.1), None, 1)
 
 
 def test_over_streams_the_mean_is_taken_within_a_seed():
     rates = {("a", "s"): (0.1, 0.1), ("b", "s"): (0.2, 0.3), ("a", "r"): (0.5, 0.5), ("b", "r"): (0.6, 0.7)}
-    field = only([result(n, stream, seed, r) for (n, stream), pair in rates.items() for seed, r in enumerate(pair)])
-    found = field.over_streams(variant(field, "b"), variant(field, "a"))
+    summary = only([result(n, stream, seed, r) for (n, stream), pair in rates.items() for seed, r in enumerate(pair)])
+    found = summary.over_streams(variant(summary, "b"), variant(summary, "a"))
     # seed 0: (0.1 + 0.1)/2, seed 1: (0.2 + 0.2)/2
     assert found.mean == pytest.approx(0.15)
-    assert found.half == pytest.approx(12.7062 * 0.05, rel=1e-4)
+    assert found.half_width == pytest.approx(12.7062 * 0.05, rel=1e-4)
 
 
 def test_streams_on_other_seeds_give_a_mean_without_an_interval():
-    field = only(
+    summary = only(
         [result(n, "s", seed, r) for n, r in (("a", 0.1), ("b", 0.2)) for seed in (0, 1)]
         + [result(n, "r", seed, r) for n, r in (("a", 0.1), ("b", 0.4)) for seed in (2, 3)]
     )
-    assert field.over_streams(variant(field, "b"), variant(field, "a")) == (pytest.approx(0.2), None, 1)
+    assert summary.over_streams(variant(summary, "b"), variant(summary, "a")) == (pytest.approx(0.2), None, 1)
 
 
 def test_runs_on_other_data_are_never_compared():
     old, new = result("a", rate=0.1), result("b", rate=0.2, data="something else")
-    field = only([old, new])
-    assert len(field.arenas) == 2
-    assert sorted(field.places.values()) == ["s (hash of )", "s (somethin)"]
-    assert field.over_streams(variant(field, "a"), variant(field, "b")) is None
+    summary = only([old, new])
+    assert len(summary.streams) == 2
+    assert sorted(summary.stream_names.values()) == ["s (hash of )", "s (somethin)"]
+    assert summary.over_streams(variant(summary, "a"), variant(summary, "b")) is None
 
 
-def test_streams_of_one_name_are_told_apart_by_what_differs():
-    field = only([result("a", rounds=100, data="x"), result("a", rounds=1000, data="y"), result("a", stream="alone")])
-    assert sorted(field.places.values()) == ["alone", "s (T=1,000)", "s (T=100)"]
+def test_streams_of_one_name_are_distinguished_by_what_differs():
+    summary = only([result("a", rounds=100, data="x"), result("a", rounds=1000, data="y"), result("a", stream="alone")])
+    assert sorted(summary.stream_names.values()) == ["alone", "s (T=1,000)", "s (T=100)"]
 
 
-# --- who ---
+# --- variants ---
 
 
-def test_names_are_as_short_as_tells_entries_apart():
-    field = only(
+def test_names_are_as_short_as_keeps_variants_distinct():
+    summary = only(
         [
             result("plain"),
             result("gaptron", loss="hinge"),
@@ -142,7 +144,7 @@ def test_names_are_as_short_as_tells_entries_apart():
             result("banditron"),
         ]
     )
-    assert set(field.names.values()) == {
+    assert set(summary.names.values()) == {
         "plain",
         "gaptron hinge",
         "gaptron logistic",
@@ -157,38 +159,40 @@ def test_tuned_is_the_best_mean_over_seeds_not_the_best_seed():
     results = [result("b", seed=s, rate=0.5) for s in (0, 1)]
     results += [grid("b", 0.1, seed=s, rate=r) for s, r in enumerate((0.01, 0.61))]  # luckiest seed, mean 0.31
     results += [grid("b", 0.2, seed=s, rate=0.30) for s in (0, 1)]
-    field = only(results)
-    (arena,) = field.arenas
-    assert field.grids[variant(field, "b tuned"), arena].best.value == (0.2,)
-    assert field.error(variant(field, "b tuned"), arena).mean == pytest.approx(0.30)
-    assert field.error(variant(field, "b"), arena).mean == pytest.approx(0.5)
+    summary = only(results)
+    (stream,) = summary.streams
+    assert summary.grids[variant(summary, "b tuned"), stream].best.value == (0.2,)
+    assert summary.error(variant(summary, "b tuned"), stream).mean == pytest.approx(0.30)
+    assert summary.error(variant(summary, "b"), stream).mean == pytest.approx(0.5)
 
 
 def test_each_stream_is_tuned_by_itself_and_the_published_setting_may_win():
     results = [grid("b", g, stream="s", rate=r) for g, r in ((0.1, 0.2), (0.2, 0.3))]
     results += [grid("b", g, stream="r", rate=r) for g, r in ((0.1, 0.5), (0.2, 0.4))]
     results += [result("b", stream="s", rate=0.15), result("b", stream="r", rate=0.6)]
-    field = only(results)
-    chosen = {a.stream: field.grids[variant(field, "b tuned"), a].best for a in field.arenas}
+    summary = only(results)
+    chosen = {a.name: summary.grids[variant(summary, "b tuned"), a].best for a in summary.streams}
     assert chosen["s"].published and chosen["r"].value == (0.2,)
 
 
 def test_a_setting_that_lacks_seeds_cannot_be_the_best():
     results = [grid("b", 0.1, seed=0, rate=0.01), *(grid("b", 0.2, seed=s, rate=0.3) for s in (0, 1))]
-    field = only(results)
-    assert field.grids[variant(field, "b tuned"), field.arenas[0]].best.value == (0.2,)
+    summary = only(results)
+    assert summary.grids[variant(summary, "b tuned"), summary.streams[0]].best.value == (0.2,)
 
 
-def test_a_grid_record_must_name_its_parameter():
-    with pytest.raises(InputError, match="which setting"):
-        fields([result("b", role="grid", settings={"gamma": 1.0})])
+def test_a_grid_result_must_name_its_parameter():
+    with pytest.raises(InputError, match="does not name the setting"):
+        summarize([result("b", role="grid", settings={"gamma": 1.0})])
 
 
 def test_two_grids_of_one_algorithm_and_grids_of_several_parameters():
     both = result("b", role="grid", tuned="eta,gamma", settings={"eta": 1.0, "gamma": 0.1})
-    field = only([grid("b", 0.1), grid("b", 3.0, "eta"), both, result("b")])
-    assert set(field.names.values()) == {"b", "b tuned (gamma)", "b tuned (eta)", "b tuned (eta,gamma)"}
-    assert [c.value for c in field.grids[variant(field, "b tuned (eta,gamma)"), field.arenas[0]].candidates][-1] == (
+    summary = only([grid("b", 0.1), grid("b", 3.0, "eta"), both, result("b")])
+    assert set(summary.names.values()) == {"b", "b tuned (gamma)", "b tuned (eta)", "b tuned (eta,gamma)"}
+    assert [c.value for c in summary.grids[variant(summary, "b tuned (eta,gamma)"), summary.streams[0]].candidates][
+        -1
+    ] == (
         1.0,
         0.1,
     )
@@ -196,23 +200,23 @@ def test_two_grids_of_one_algorithm_and_grids_of_several_parameters():
 
 def test_the_ranking_is_by_mean_error_and_counts_first_places():
     rates = {"a": (0.1, 0.5), "b": (0.2, 0.2), "c": (0.1, 0.9)}
-    field = only([result(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
-    assert [(field.names[s.variant], s.wins) for s in field.ranking] == [("b", 1), ("a", 1), ("c", 1)]
-    assert [s.error for s in field.ranking] == pytest.approx([0.2, 0.3, 0.5])
-    assert field.ranking[1].behind == (pytest.approx(0.1), None, 1)
-    assert field.ranking[0].microseconds == pytest.approx(2.0)
+    summary = only([result(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
+    assert [(summary.names[s.variant], s.wins) for s in summary.ranking] == [("b", 1), ("a", 1), ("c", 1)]
+    assert [s.error for s in summary.ranking] == pytest.approx([0.2, 0.3, 0.5])
+    assert summary.ranking[1].behind == (pytest.approx(0.1), None, 1)
+    assert summary.ranking[0].microseconds == pytest.approx(2.0)
 
 
-def test_who_lacks_a_stream_stands_last_and_says_so():
-    field = only([result("a", "s", rate=0.01), result("b", "s", rate=0.5), result("b", "r", rate=0.5)])
-    assert [(field.names[s.variant], s.streams, s.missing) for s in field.ranking] == [("b", 2, 0), ("a", 1, 1)]
-    assert field.ranking[1].behind.mean == pytest.approx(-0.49)
+def test_a_variant_with_a_missing_stream_is_last():
+    summary = only([result("a", "s", rate=0.01), result("b", "s", rate=0.5), result("b", "r", rate=0.5)])
+    assert [(summary.names[s.variant], s.streams, s.missing) for s in summary.ranking] == [("b", 2, 0), ("a", 1, 1)]
+    assert summary.ranking[1].behind.mean == pytest.approx(-0.49)
 
 
-def test_a_failure_is_no_result_and_is_forgotten_once_it_ended_well():
+def test_a_failure_is_no_result_and_is_dropped_once_the_task_succeeds():
     lost = failure("a", key="1")
-    field = only([result("b"), lost])
-    assert field.failed == (lost,) and [e.algorithm for e in field.variants] == ["b"]
+    summary = only([result("b"), lost])
+    assert summary.failed == (lost,) and [e.algorithm for e in summary.variants] == ["b"]
     mended = only([result("b"), lost, result("a", key="1")])
     assert not mended.failed and len(mended.variants) == 2
     assert not only([result("a", key="1"), lost]).failed  # whichever line came first
@@ -220,12 +224,12 @@ def test_a_failure_is_no_result_and_is_forgotten_once_it_ended_well():
 
 def test_feedbacks_are_apart_and_in_order():
     results = [result("a", feedback=word) for word in ("apple-tasting", "bandit", "full")]
-    assert [field.feedback for field in fields(results)] == ["full", "bandit", "apple-tasting"]
+    assert [summary.feedback for summary in summarize(results)] == ["full", "bandit", "apple-tasting"]
 
 
-def test_at_their_best_names_an_algorithm_once():
-    field = only([result("b", rate=0.3), grid("b", 0.1, rate=0.2), result("a", rate=0.1)])
-    assert [field.names[e] for e in field.at_their_best] == ["a", "b tuned"]
+def test_best_variants_hold_an_algorithm_once():
+    summary = only([result("b", rate=0.3), grid("b", 0.1, rate=0.2), result("a", rate=0.1)])
+    assert [summary.names[e] for e in summary.best_variants] == ["a", "b tuned"]
 
 
 def test_slopes_are_fitted_seed_by_seed():
@@ -233,18 +237,18 @@ def test_slopes_are_fitted_seed_by_seed():
         t = [100.0 * k for k in range(1, 11)]
         return result("a", seed=seed, curve={"rounds": t, "mistakes": [x**power for x in t], "expected": t})
 
-    field = only([run(0, 0.4), run(1, 0.6)])
-    slope = field.slope(Variant("a", "logistic", ()), field.arenas[0])
+    summary = only([run(0, 0.4), run(1, 0.6)])
+    slope = summary.slope(Variant("a", "logistic", ()), summary.streams[0])
     assert slope == (pytest.approx(0.5), pytest.approx(0.1), 2)  # sd 0.1·√2 over √2
     alone = only([run(0, 0.4)])
-    assert alone.slope(alone.variants[0], alone.arenas[0]) == (pytest.approx(0.4), None, 1)
+    assert alone.slope(alone.variants[0], alone.streams[0]) == (pytest.approx(0.4), None, 1)
 
 
 def test_the_bound_is_the_mean_over_the_seeds_that_have_one():
-    field = only([result("a", seed=0, rate=0.1, bound={"value": 400.0}), result("a", seed=1, rate=0.9)])
-    assert field.bound(field.variants[0], field.arenas[0]) == (100.5, 400.0)
+    summary = only([result("a", seed=0, rate=0.1, bound={"value": 400.0}), result("a", seed=1, rate=0.9)])
+    assert summary.bound(summary.variants[0], summary.streams[0]) == (100.5, 400.0)
     none = only([result("a")])
-    assert none.bound(none.variants[0], none.arenas[0]) is None
+    assert none.bound(none.variants[0], none.streams[0]) is None
 
 
 # --- ranks ---
@@ -323,8 +327,8 @@ def test_groups_are_the_longest_runs_within_the_critical_difference():
     assert found._replace(critical=9.0).groups == [(0, 3)]
 
 
-def test_the_table_of_errors_has_a_row_a_stream():
-    field = only(many(["s", "r"], ["a", "b", "c"], seeds=2))
-    table = field.table(field.at_their_best)
+def test_the_table_of_errors_has_one_row_per_stream():
+    summary = only(many(["s", "r"], ["a", "b", "c"], seeds=2))
+    table = summary.table(summary.best_variants)
     assert table.shape == (2, 3)
     assert (np.diff(table, axis=1) > 0).all()  # in the order of rank

@@ -11,7 +11,7 @@ from gaptron.experiments.task import processor, sources
 PACKAGE = Path(gaptron.__file__).parent
 IMPORTED = """
 import sys
-import gaptron.experiments.run
+import gaptron.experiments.run_task
 from gaptron.algorithms import NAMES, load
 for name in NAMES:
     load(name)
@@ -26,15 +26,15 @@ def python(code: str, root: Path) -> str:
 
 def test_whatever_a_run_imports_counts():
     imported = {Path(line) for line in python(IMPORTED, PACKAGE.parent).splitlines()}
-    assert imported <= set(sources()) and PACKAGE / "seeds.py" in imported
+    assert imported <= set(sources()) and PACKAGE / "learner" / "seeds.py" in imported
 
 
 def test_another_constant_of_the_draws_is_another_version_and_another_colour_is_not(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "gaptron", ignore=shutil.ignore_patterns("__pycache__"))
     code = "import sys; sys.path.insert(0, '.'); from gaptron.experiments.task import version; print(version())"
     before = python(code, tmp_path)
-    colours, seeds = tmp_path / "gaptron" / "report" / "colours.py", tmp_path / "gaptron" / "seeds.py"
-    colours.write_text(colours.read_text() + "# another\n")
+    theme, seeds = tmp_path / "gaptron" / "report" / "theme.py", tmp_path / "gaptron" / "learner" / "seeds.py"
+    theme.write_text(theme.read_text() + "# another\n")
     assert python(code, tmp_path) == before
     text = seeds.read_text()
     seeds.write_text(text.replace("0x6761_7074", "0x6761_7075"))

@@ -290,7 +290,7 @@ def test_coming_back_forgets_what_was_learned_since():
     [
         ([{"a": [1]}], "row 0 of X: column a holds \\[1\\]"),
         ([{"a": 1}, 7], "row 1 of X: x is a int"),
-        ({"a": [1, 2]}, "one dict"),
+        ({"a": [1, 2]}, "a single dict"),
         (7, "X is a int"),
         (np.zeros(3), "shape"),
         (np.zeros((2, 2), dtype=complex), "complex"),
@@ -310,7 +310,7 @@ def test_what_cannot_be_encoded_is_refused_by_name(X, words):
     [
         ({"a": "numeric"}, {}, "column a cannot be 'numeric'"),
         ([("a", "word")], {}, "must be a dictionary"),
-        ({1: "word"}, {}, "the name of a column is a text"),
+        ({1: "word"}, {}, "names of columns are strings"),
         (None, {"cross": "ab"}, "pairs of columns"),
         (None, {"cross": [("a",)]}, "pairs of columns"),
         (None, {"cross": [("a", "a")]}, "pairs of columns"),

@@ -252,11 +252,23 @@ def test_warming_changes_nothing(feedback):
     more = {"algorithm": "gappletron", "classes": ["no", "yes"]} if feedback == "apple-tasting" else {}
     one = learner(feedback=feedback, radius=1.0, horizon=100, **more)
     other = copy.deepcopy(one)
-    one.warm()
+    one.warm_up()
     assert (one.decided, one.rounds, one.features) == (0, 0, [])
     rows, _ = clicks(20)
     assert [one.decide(x).label for x in rows] == [other.decide(x).label for x in rows]
     plain = Learner("gaptron", n_classes=3, norm=1.0, seed=0)
-    plain.warm()
-    plain.warm(sparse=True)
+    plain.warm_up()
+    plain.warm_up(sparse=True)
     assert plain.problem.n_features == 0
+
+
+def test_examples_that_were_checked_once_are_taken_by_index():
+    rows, labels = clicks(60)
+    one, other = (learner(feedback="bandit", algorithm="advised-gaptron") for _ in range(2))
+    examples = one.check(rows)
+    for at, (x, label) in enumerate(zip(rows, labels)):
+        assert np.array_equal(one.distribution(examples[at]), other.distribution([x]))
+        one.learn_logged(examples[at], label, 0.5, correct=at % 2 == 0)
+        other.learn_logged(x, label, 0.5, correct=at % 2 == 0)
+    assert np.array_equal(one.weights, other.weights) and one.features == other.features
+    assert one.check(examples) is examples

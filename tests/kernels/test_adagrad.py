@@ -1,4 +1,4 @@
-"""AdaGrad's verbs, each against a few lines of numpy."""
+"""The kernels of AdaGrad, each against a few lines of numpy."""
 
 import numpy as np
 import pytest

@@ -14,7 +14,7 @@ ROWS = st.lists(st.lists(st.integers(-1, 6), max_size=7), max_size=5)
 
 
 @given(rows=ROWS, kind=st.sampled_from([np.float32, np.float64]), index=st.sampled_from([np.int32, np.int64]))
-def test_rows_are_tidy_where_their_indices_go_up_within_the_width(rows, kind, index):
+def test_rows_are_valid_where_their_indices_increase_within_the_width(rows, kind, index):
     width = 6
     starts = np.cumsum([0, *map(len, rows)]).astype(index)
     indices = np.array([i for row in rows for i in row], dtype=index)

@@ -1,4 +1,4 @@
-"""The compiler's cache: met again by the next process, never by another text."""
+"""The cache of compiled code: found by the next process, never used after an edit."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gaptron
-from gaptron.kernels.cache import DAY, UNUSED, cache_folder, fingerprint, use
+from gaptron.kernels.compile.cache import DAY, MAX_AGE, cache_folder, fingerprint, mark_used
 from gaptron.kernels.play import algorithm
 from tests.conftest import needs_compiler
 
@@ -21,22 +21,22 @@ import sys
 import numpy as np
 import gaptron
 from gaptron.kernels import play
-from gaptron.kernels.jit import when_compiling
+from gaptron.kernels.compile.jit import when_compiling
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(80, 3)), rng.integers(0, 3, 80)
 learner = gaptron.Learner("banditron", n_classes=3, feedback="bandit", gamma=0.5, seed=0)
-said = []
-with when_compiling(lambda: said.append("compiling")):
+calls = []
+with when_compiling(lambda: calls.append("compiling")):
     trace = learner.play(X, y)
 stats = play.play.stats
 print(json.dumps({
     "where": gaptron.__file__,
-    "said": said,
+    "calls": calls,
     "labels": trace.codes.tolist(),
     "top": trace.top.tolist(),
     "hits": sum(stats.cache_hits.values()),
     "misses": sum(stats.cache_misses.values()),
-    "ready to compile": "numba.np.arraymath" in sys.modules,
+    "compiler initialised": "numba.np.arraymath" in sys.modules,
 }))
 """
 
@@ -53,20 +53,20 @@ def run(folder: Path) -> dict:
 
 @needs_compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is set by XDG_CACHE_HOME")
-def test_a_second_process_hits_the_cache_and_an_edited_verb_never_does(tmp_path):
+def test_a_second_process_hits_the_cache_and_an_edited_kernel_never_does(tmp_path):
     package = tmp_path / "gaptron"
     shutil.copytree(Path(gaptron.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     first, second = run(tmp_path), run(tmp_path)
     assert first["hits"] == 0 and first["misses"] > 0
     assert second["hits"] > 0 and second["misses"] == 0
-    assert first["ready to compile"] and not second["ready to compile"]  # which takes time and 40 MB
+    assert first["compiler initialised"] and not second["compiler initialised"]  # which takes time and 40 MB
     assert first["labels"] == second["labels"] != first["top"]
-    assert first["said"] == ["compiling"] and second["said"] == []  # once, and only while it happens
+    assert first["calls"] == ["compiling"] and second["calls"] == []  # once, and only while compiling
 
-    verb = package / "kernels" / "simplex.py"
-    text = verb.read_text()
+    kernel = package / "kernels" / "simplex.py"
+    text = kernel.read_text()
     head, body = text.split("def draw(p: Vector, top: int, u: float) -> int:")
-    verb.write_text(
+    kernel.write_text(
         head + "def draw(p: Vector, top: int, u: float) -> int:\n    return top\n\n\ndef _old_draw(p, top, u):" + body
     )
     edited = run(tmp_path)
@@ -91,9 +91,9 @@ def test_the_fingerprint_sees_every_compiled_source(tmp_path):
     assert fingerprint(tmp_path) != before
 
 
-def test_code_that_nobody_used_for_a_month_is_thrown_away(tmp_path):
+def test_code_that_was_not_used_for_a_month_is_deleted(tmp_path):
     now = time.time()
-    ages = {"numba-1-old": UNUSED + DAY, "numba-1-young": UNUSED - DAY, "numba-1-own": 2 * DAY, "kept": 2 * UNUSED}
+    ages = {"numba-1-old": MAX_AGE + DAY, "numba-1-young": MAX_AGE - DAY, "numba-1-own": 2 * DAY, "kept": 2 * MAX_AGE}
     for name, age in ages.items():
         (tmp_path / name / "part").mkdir(parents=True)
         for file in ("f.nbi", "f.1.nbc", "notes.txt"):
@@ -103,16 +103,16 @@ def test_code_that_nobody_used_for_a_month_is_thrown_away(tmp_path):
     def left(name):
         return sorted(path.name for path in (tmp_path / name / "part").iterdir())
 
-    use(tmp_path / "numba-1-own")
+    mark_used(tmp_path / "numba-1-own")
     everything = ["f.1.nbc", "f.nbi", "notes.txt"]
     assert left("numba-1-old") == ["notes.txt"]  # the folders stay: a process that still runs from them may write
     assert left("numba-1-young") == left("numba-1-own") == left("kept") == everything
     assert now - (tmp_path / "numba-1-own").stat().st_mtime < DAY  # it counts as used from now on
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+def test_a_cache_that_cannot_be_written_raises_no_error(tmp_path):
     (tmp_path / "file").write_text("")
-    use(tmp_path / "file" / "numba-1-own")
+    mark_used(tmp_path / "file" / "numba-1-own")
 
 
 def test_two_algorithms_may_not_share_a_settings_name():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gaptron.kernels.demands import logistic
-from gaptron.kernels.simplex import draw, exclude, least_exploration, roots
+from gaptron.kernels.gaps import logistic
+from gaptron.kernels.simplex import draw, least_exploration, mask_unavailable, roots
 
 some = settings(max_examples=200, deadline=None, derandomize=True)
 LONG = np.longdouble
@@ -57,10 +57,10 @@ def paid(b, c):
     return rare * 2.0**-40 * (1 + 2 * np.max(c) * len(b) ** 2)
 
 
-def solve(b, c, heir=0):
+def solve(b, c, top=0):
     b, c = np.array(b, dtype=float), np.array(c, dtype=float)
     q = np.full(len(b), np.nan)
-    level, solved = least_exploration(b, c, heir, q)
+    level, solved = least_exploration(b, c, top, q)
     return level, solved, q
 
 
@@ -109,8 +109,8 @@ def test_root_by_hand():
 @some
 @given(demands())
 def test_a_distribution_whose_gaps_are_at_most_the_level_and_no_lower_level_will_do(case):
-    b, c, heir = case
-    level, solved, q = solve(b, c, heir)
+    b, c, top = case
+    level, solved, q = solve(b, c, top)
     slack = 1e-9 * (1 + np.abs(b).max() + c.max())
     assert (q >= 0).all() and q.sum() == pytest.approx(1.0, abs=1e-12)
     assert (q[c > 0] > 0).all()
@@ -125,8 +125,8 @@ def test_a_distribution_whose_gaps_are_at_most_the_level_and_no_lower_level_will
 @given(demands())
 def test_the_charge_is_the_largest_gap_of_the_distribution_played(case):
     """λ_t bounds the gaps of the q really played to rounding, not to the tolerance of the solver."""
-    b, c, heir = case
-    level, solved, q = solve(b, c, heir)
+    b, c, top = case
+    level, solved, q = solve(b, c, top)
     seen = q > 0
     largest = np.max(b[seen] - q[seen] + np.where(c[seen] > 0, c[seen] / q[seen], 0.0))
     weight = np.max(np.abs(b)) + 1 + np.max(np.where(c[seen] > 0, c[seen] / q[seen], 0.0))
@@ -137,19 +137,19 @@ def test_the_charge_is_the_largest_gap_of_the_distribution_played(case):
 
 @some
 @given(demands())
-def test_without_a_level_every_label_but_the_heir_gets_just_its_demand(case):
-    b, c, heir = case
-    _, solved, q = solve(b, c, heir)
+def test_without_a_level_every_label_but_the_top_gets_just_its_demand(case):
+    b, c, top = case
+    _, solved, q = solve(b, c, top)
     if solved:
         return
     rho = demand(b, c).astype(float)
     rare = (rho < 2.0**-53) & (c > 0)
-    others = (np.arange(len(b)) != heir) & ~rare
-    if q.argmax() != heir and rare.any():
+    others = (np.arange(len(b)) != top) & ~rare
+    if q.argmax() != top and rare.any():
         others[q.argmax()] = False  # it paid for them
     np.testing.assert_allclose(q[others], rho[others], rtol=1e-14, atol=TINY)
-    np.testing.assert_array_equal(q[rare & (np.arange(len(b)) != heir)], 2.0**-40)
-    assert q[heir] >= rho[heir] * (1 - 1e-14) - rare.sum() * 2.0**-40
+    np.testing.assert_array_equal(q[rare & (np.arange(len(b)) != top)], 2.0**-40)
+    assert q[top] >= rho[top] * (1 - 1e-14) - rare.sum() * 2.0**-40
     for y in np.flatnonzero(others & (q > 1e-12)):
         less = q[y] * (1 - 1e-6)
         assert gap(b[y], c[y], less) > 0 or q[y] * 1e-6 < 1e-13 * (1 + abs(b[y]))
@@ -223,11 +223,11 @@ def test_demands_over_the_available_labels_are_those_of_the_available_labels_alo
     rng = np.random.default_rng(3)
     for _ in range(200):
         K = int(rng.integers(2, 9))
-        among = rng.random(K) < 0.6
-        among[rng.integers(K)] = True
+        available = rng.random(K) < 0.6
+        available[rng.integers(K)] = True
         z, h = rng.normal(size=K) * 3, 0.48 * rng.random() / K
-        alone, n = z[among], int(among.sum())
-        exclude(z, among)
+        alone, n = z[available], int(available.sum())
+        mask_unavailable(z, available)
         found = []
         for scores in (z, alone):
             p, b, c, q = (np.full(len(scores), np.nan) for _ in range(4))
@@ -235,10 +235,10 @@ def test_demands_over_the_available_labels_are_those_of_the_available_labels_alo
             logistic(scores, p, top, h, bandit, 1.0, 0, b, c)
             found.append((p, c, q, *least_exploration(b, c, top, q)))
         (p, c, q, level, solved), (p1, c1, q1, level1, solved1) = found
-        np.testing.assert_allclose(p[among], p1, rtol=1e-14)
-        np.testing.assert_allclose(c[among], c1, rtol=1e-14)
-        np.testing.assert_allclose(q[among], q1, rtol=1e-9, atol=1e-15)
-        assert not p[~among].any() and not c[~among].any() and not q[~among].any()
+        np.testing.assert_allclose(p[available], p1, rtol=1e-14)
+        np.testing.assert_allclose(c[available], c1, rtol=1e-14)
+        np.testing.assert_allclose(q[available], q1, rtol=1e-9, atol=1e-15)
+        assert not p[~available].any() and not c[~available].any() and not q[~available].any()
         assert solved == solved1 and level == pytest.approx(level1, abs=1e-12)
         if n == 1:
-            assert q[among] == 1.0 and level == 0.0
+            assert q[available] == 1.0 and level == 0.0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gaptron.errors import SettingError
-from gaptron.kernels.jit import jit
-from gaptron.kernels.linalg import check_room, matrix_kind, move, move_one, shrink, times_one, times_pair
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.linalg import check_matrix_size, matrix_kind, move, move_one, shrink, times_one, times_pair
 from gaptron.kernels.rows import by_label, row, zeros
 from gaptron.types import Sparse
 from tests.conftest import INTERPRETED, KINDS
@@ -82,11 +82,11 @@ def test_shrinking_stays_symmetric_to_the_last_bit_and_equals_the_inverse():
 
 
 def test_a_matrix_that_does_not_fit_is_refused_with_its_size():
-    check_room(16_384, 16_384)  # 2 GiB
+    check_matrix_size(16_384, 16_384)  # 2 GiB
     with pytest.raises(SettingError, match=r"20000 × 20000 numbers, 3\.2 GB.*matrix='diagonal'"):
-        check_room(20_000, 20_000)
+        check_matrix_size(20_000, 20_000)
     with pytest.raises(SettingError, match=r"1000000 × 1000000 numbers, 8\.0 TB"):
-        check_room(10**6, 10**6)
+        check_matrix_size(10**6, 10**6)
 
 
 def test_kinds_of_matrices():

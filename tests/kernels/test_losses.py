@@ -6,8 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gaptron import comparator
 from gaptron.kernels import losses
+from gaptron.theory import comparator
 from gaptron.types import Loss
 from tests import plain
 
@@ -49,6 +49,16 @@ def test_pull(name, z, y, beta):
     v = losses.pull(NAMES[name], beta, z, y)
     e = np.eye(len(z))
     close(v * (e[plain.rival(z, y)] - e[y]), plain.coefficients(name, z, y, beta), atol=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@some
+@given(z=scores | tied, y=labels, beta=st.sampled_from([0.125, 0.25, 0.5]), step=st.sampled_from([0.1, 3.0]))
+def test_descent(name, z, y, beta, step):
+    y %= len(z)
+    r = np.full(len(z), np.nan)
+    losses.descent(NAMES[name], beta, z, plain.softmax(z), y, step, r)
+    close(r, -step * plain.coefficients(name, z, y, beta), atol=1e-14)
 
 
 def slopes(function, z, h=1e-6):

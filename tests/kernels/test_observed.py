@@ -1,4 +1,4 @@
-"""What the answers prove of every linear rule: the verbs against a textbook version, and that against the best rule.
+"""What feedback proves about every linear rule: the kernels against a textbook version, and that against the best rule.
 
 The textbook version can be spoiled in ways that the theorem forbids. Each spoiled one must be caught by the same
 streams that the right one passes: else the streams would prove nothing.
@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from gaptron.kernels import observed
-from gaptron.kernels.jit import jit
-from gaptron.kernels.observed import FIRST_STEP, RADIUS, Watch, new_run, new_watch, watch
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.observed import FIRST_STEP, RADIUS, Evidence, new_evidence, new_run, update_evidence
 from gaptron.kernels.rows import row
 from gaptron.types import Nothing, Sparse, new_round
 from tests.plain import LN2, softmax
@@ -23,12 +23,12 @@ close = np.testing.assert_allclose
 
 
 @jit
-def hear(seen, X, played, among, rewards, rd, r):
+def observe(evidence, X, played, available, rewards, rd, r):
     for t in range(played.shape[0]):
-        rd.answer[0].reward = rewards[t]
-        for k in range(among.shape[1]):
-            rd.among[k] = among[t, k]
-        watch(seen, row(X, t), rd, played[t], r)
+        rd.feedback[0].reward = rewards[t]
+        for k in range(available.shape[1]):
+            rd.available[k] = available[t, k]
+        update_evidence(evidence, row(X, t), rd, played[t], r)
 
 
 class Stream:
@@ -44,32 +44,32 @@ class Stream:
         self.y = [turns % 2, turns * 2 // T, rng.integers(self.K, size=T), np.zeros(T, dtype=np.int64)][kind]
         self.hit = rng.random(T) < rng.choice([0.1, 0.5, 0.9, 1.0])
         self.played = np.where(self.hit, self.y, (self.y + rng.integers(1, self.K, size=T)) % self.K)
-        self.among = rng.random((T, self.K)) < rng.choice([0.5, 1.0])
-        self.among[turns, self.y] = self.among[turns, self.played] = True
+        self.available = rng.random((T, self.K)) < rng.choice([0.5, 1.0])
+        self.available[turns, self.y] = self.available[turns, self.played] = True
         self.step = float(rng.choice([FIRST_STEP, FIRST_STEP, 0.05, 25.0]))
 
     def in_order(self, places):
         other = object.__new__(Stream)
         other.K, other.step = self.K, self.step
-        for name in ("X", "y", "hit", "played", "among"):
+        for name in ("X", "y", "hit", "played", "available"):
             setattr(other, name, getattr(self, name)[places])
         return other
 
 
-def hits_in_textbook(stream, spoiled=None):
-    """(Ψ after every answer, ε) of Theorem 1 in numpy."""
+def softmax_in_textbook(stream, spoiled=None):
+    """(Ψ after every round, ε) of Theorem 1 in numpy."""
     Theta = np.zeros((stream.K, stream.X.shape[1]))
     X2, psi, mistakes, step, path = 0.0, 0.0, 0, stream.step, []
-    for x, played, hit, among in zip(stream.X, stream.played, stream.hit, stream.among):
+    for x, played, hit, available in zip(stream.X, stream.played, stream.hit, stream.available):
         X2 = x @ x if spoiled == "no running maximum" else max(X2, x @ x)
         if hit or spoiled == "learns from a miss":
             p = np.zeros(stream.K)
-            z = -(step / X2 if X2 else 0.0) * (Theta @ x)[among]
-            p[among] = softmax(z)
+            z = -(step / X2 if X2 else 0.0) * (Theta @ x)[available]
+            p[available] = softmax(z)
             y = np.eye(stream.K)[played]
             kappa = step * (x @ x) / (2 * LN2**2 * X2) if X2 else 0.0
             kappa *= {"half of κ": 0.5, "no κ": 0.0}.get(spoiled, 1.0)
-            here = list(np.flatnonzero(among)).index(played)
+            here = list(np.flatnonzero(available)).index(played)
             psi += (np.log(np.exp(z - z.max()).sum()) + z.max() - z[here]) / LN2 - kappa * ((p - y) @ (p - y))
             Theta += np.outer(p - y, x) / LN2
         mistakes += not hit
@@ -81,8 +81,8 @@ def hits_in_textbook(stream, spoiled=None):
     return np.array(path), step
 
 
-def answers_in_textbook(stream, spoiled=None):
-    """(Ψ after every answer, ε) of Theorem 2 in numpy."""
+def one_vs_all_in_textbook(stream, spoiled=None):
+    """(Ψ after every round, ε) of Theorem 2 in numpy."""
     Theta = np.zeros((stream.K, stream.X.shape[1]))
     X2, psi, mistakes, step, path = 0.0, 0.0, 0, stream.step, []
     for x, k, hit in zip(stream.X, stream.played, stream.hit):
@@ -102,8 +102,8 @@ def answers_in_textbook(stream, spoiled=None):
     return np.array(path), step
 
 
-def least(stream, step, of_hits):
-    """F(Û) = the part of the loss that was seen + X²‖Û‖²/(2ε), Û its minimiser, which knows every answer."""
+def least(stream, step, softmax):
+    """F(Û) = the revealed part of the loss + X²‖Û‖²/(2ε), Û its minimiser, which knows all feedback."""
     K, d = stream.K, stream.X.shape[1]
     X2 = (stream.X**2).sum(axis=1).max()
     if X2 == 0.0:
@@ -114,8 +114,8 @@ def least(stream, step, of_hits):
     def F(flat):
         U = flat.reshape(K, d)
         Z = X @ U.T
-        if of_hits:
-            Z = np.where(stream.among, Z, -np.inf)[stream.hit]
+        if softmax:
+            Z = np.where(stream.available, Z, -np.inf)[stream.hit]
             y, rows = stream.y[stream.hit], X[stream.hit]
             P = np.exp(Z - np.logaddexp.reduce(Z, axis=1, keepdims=True)) if len(Z) else Z
             loss = (np.logaddexp.reduce(Z, axis=1) - Z[np.arange(len(y)), y]).sum() / LN2 if len(Z) else 0.0
@@ -130,14 +130,14 @@ def least(stream, step, of_hits):
     return found.fun
 
 
-TEXTBOOKS = {"hits": hits_in_textbook, "answers": answers_in_textbook}
+TEXTBOOKS = {"softmax": softmax_in_textbook, "one_vs_all": one_vs_all_in_textbook}
 every = [Stream(seed) for seed in range(STREAMS)]
 
 
 def excess(stream, which, spoiled=None):
     """Ψ - F(Û): the theorem says it is never positive."""
     path, step = TEXTBOOKS[which](stream, spoiled)
-    return path[-1] - least(stream, step, which == "hits")
+    return path[-1] - least(stream, step, which == "softmax")
 
 
 @pytest.mark.parametrize("which", TEXTBOOKS)
@@ -159,17 +159,17 @@ def test_what_the_theorem_forbids_is_caught(which, spoiled):
 
 
 def test_learning_from_a_miss_is_caught():
-    assert any(excess(stream, "hits", "learns from a miss") > 0.1 for stream in every)
+    assert any(excess(stream, "softmax", "learns from a miss") > 0.1 for stream in every)
 
 
-def heard(stream, upto, layout=np.asarray):
-    """What is kept beside a learner after the first answers."""
+def evidence_after(stream, upto, layout=np.asarray):
+    """The evidence after the first rounds."""
     X = layout(stream.X[:upto])
-    seen = new_watch(stream.K, stream.X.shape[1], isinstance(X, Sparse))
-    seen.hits[0].step = seen.answers[0].step = stream.step
+    evidence = new_evidence(stream.K, stream.X.shape[1], isinstance(X, Sparse))
+    evidence.softmax[0].step = evidence.one_vs_all[0].step = stream.step
     rd, r = new_round(stream.K, 0), np.zeros(stream.K)
-    hear(seen, X, stream.played[:upto], stream.among[:upto], stream.hit[:upto].astype(np.float64), rd, r)
-    return seen
+    observe(evidence, X, stream.played[:upto], stream.available[:upto], stream.hit[:upto].astype(np.float64), rd, r)
+    return evidence
 
 
 def as_sparse(X):
@@ -178,25 +178,25 @@ def as_sparse(X):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, np.float32, as_sparse])
-def test_the_compiled_verbs_are_the_textbook(layout):
+def test_the_compiled_kernels_are_the_textbook(layout):
     tolerance = 1e-3 if layout is np.float32 else 1e-8
     for stream in every[:60]:
-        seen = heard(stream, len(stream.y), layout)
-        for which, run in (("hits", seen.hits), ("answers", seen.answers)):
+        evidence = evidence_after(stream, len(stream.y), layout)
+        for which, run in (("softmax", evidence.softmax), ("one_vs_all", evidence.one_vs_all)):
             path, step = TEXTBOOKS[which](stream)
             close(run[0].level, path[-1], rtol=tolerance, atol=tolerance)
             close(run[0].step, step, rtol=tolerance)
             assert run[0].mistakes == np.count_nonzero(~stream.hit)
             close(run[0].square, (stream.X**2).sum(axis=1).max(), rtol=tolerance)
-        assert seen.count[0].rounds == len(stream.y)
+        assert evidence.count[0].rounds == len(stream.y)
 
 
 def test_what_is_proved_never_becomes_less():
     for stream in every:
         stream.step, was = FIRST_STEP, stream.step
-        for path, _ in (hits_in_textbook(stream), answers_in_textbook(stream)):
+        for path, _ in (softmax_in_textbook(stream), one_vs_all_in_textbook(stream)):
             assert (np.diff(path, prepend=0.0) >= 0.0).all()
-        levels = [[run[0].level for run in heard(stream, t)[::2][:2]] for t in range(len(stream.y) + 1)]
+        levels = [[run[0].level for run in evidence_after(stream, t)[::2][:2]] for t in range(len(stream.y) + 1)]
         assert (np.diff(levels, axis=0) >= 0.0).all()
         stream.step = was
 
@@ -205,29 +205,29 @@ def test_rows_of_any_length_leave_finite_numbers():
     for size in (0.0, 1e-60, 1e-20, 1e20, 1e60):
         stream = Stream(11)
         stream.X = np.vstack([stream.X * size, stream.X])[: len(stream.y)]
-        seen = heard(stream, len(stream.y))
-        for run in (seen.hits[0], seen.answers[0]):
+        evidence = evidence_after(stream, len(stream.y))
+        for run in (evidence.softmax[0], evidence.one_vs_all[0]):
             assert all(np.isfinite(run[name]) for name in run.dtype.names)
-        assert np.isfinite(seen.hit_sum).all() and np.isfinite(seen.answer_sum).all()
+        assert np.isfinite(evidence.softmax_sum).all() and np.isfinite(evidence.one_vs_all_sum).all()
 
 
-def test_an_answer_between_right_and_wrong_is_only_counted():
+def test_a_reward_between_0_and_1_is_only_counted():
     stream = Stream(5)
-    seen, rd = new_watch(stream.K, stream.X.shape[1], False), new_round(stream.K, 0)
+    evidence, rd = new_evidence(stream.K, stream.X.shape[1], False), new_round(stream.K, 0)
     rewards = np.full(len(stream.y), 0.3)
-    hear(seen, stream.X, stream.played, stream.among, rewards, rd, np.zeros(stream.K))
-    assert seen.count[0].partial == len(stream.y) and seen.count[0].rounds == 0
-    assert seen.hits == new_run() and not seen.hit_sum.any()
+    observe(evidence, stream.X, stream.played, stream.available, rewards, rd, np.zeros(stream.K))
+    assert evidence.count[0].partial == len(stream.y) and evidence.count[0].rounds == 0
+    assert evidence.softmax == new_run() and not evidence.softmax_sum.any()
 
 
-def test_without_a_watch_nothing_is_kept():
+def test_without_evidence_nothing_is_stored():
     stream = Stream(5)
-    hear(Nothing(), stream.X, stream.played, stream.among, stream.hit * 1.0, new_round(stream.K, 0), np.zeros(0))
+    observe(Nothing(), stream.X, stream.played, stream.available, stream.hit * 1.0, new_round(stream.K, 0), np.zeros(0))
 
 
-def test_a_watch_keeps_named_numbers_and_matrices():
-    seen = new_watch(3, 4, True)
-    assert isinstance(seen, Watch) and seen.hit_sum.shape == seen.answer_sum.shape == (4, 3)
+def test_evidence_has_named_numbers_and_matrices():
+    evidence = new_evidence(3, 4, True)
+    assert isinstance(evidence, Evidence) and evidence.softmax_sum.shape == evidence.one_vs_all_sum.shape == (4, 3)
 
 
 def test_counts_against_given_rules():

@@ -1,4 +1,4 @@
-"""Each verb on rows against one line of numpy; dense and sparse agree; compiled and not."""
+"""Each operation on examples against one line of numpy; dense and sparse agree, compiled and not."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ plain = {name: getattr(rows, name) for name in compiled}
 
 
 @pytest.fixture(scope="module", params=["compiled", "interpreted"])
-def verbs(request: Any) -> Any:
+def kernels(request: Any) -> Any:
     return compiled if request.param == "compiled" else plain
 
 
@@ -59,37 +59,37 @@ def test_zeros_have_the_layout_of_their_rows() -> None:
 
 @few
 @given(problems())
-def test_scores(verbs: Any, problem: Any) -> None:
+def test_scores(kernels: Any, problem: Any) -> None:
     W, x, _, _ = problem
     for V, row, _ in both(W, x):
         z = np.full(len(W), np.nan)
-        verbs["scores"](V, row, z)
+        kernels["scores"](V, row, z)
         close(z, W @ x.astype(np.float64), rtol=1e-12, atol=1e-12)
 
 
 @few
 @given(problems())
-def test_score_one(verbs: Any, problem: Any) -> None:
+def test_score_one(kernels: Any, problem: Any) -> None:
     W, x, _, k = problem
     for V, row, _ in both(W, x):
-        close(verbs["score_one"](V, row, k), W[k] @ x.astype(np.float64), rtol=1e-12, atol=1e-12)
+        close(kernels["score_one"](V, row, k), W[k] @ x.astype(np.float64), rtol=1e-12, atol=1e-12)
 
 
 @few
 @given(problems())
-def test_add(verbs: Any, problem: Any) -> None:
+def test_add(kernels: Any, problem: Any) -> None:
     W, x, r, _ = problem
     for V, row, sparse in both(W, x):
-        verbs["add"](V, row, r)
+        kernels["add"](V, row, r)
         close(rows.by_label(V, sparse), W + np.outer(r, x.astype(np.float64)), rtol=1e-12, atol=1e-12)
 
 
 @few
 @given(problems(), st.floats(-5, 5))
-def test_add_one(verbs: Any, problem: Any, v: float) -> None:
+def test_add_one(kernels: Any, problem: Any, v: float) -> None:
     W, x, _, k = problem
     for V, row, sparse in both(W, x):
-        verbs["add_one"](V, row, k, v)
+        kernels["add_one"](V, row, k, v)
         expected = W.copy()
         expected[k] += v * x.astype(np.float64)
         close(rows.by_label(V, sparse), expected, rtol=1e-12, atol=1e-12)
@@ -97,24 +97,24 @@ def test_add_one(verbs: Any, problem: Any, v: float) -> None:
 
 @few
 @given(problems())
-def test_sqnorm(verbs: Any, problem: Any) -> None:
+def test_sqnorm(kernels: Any, problem: Any) -> None:
     W, x, _, _ = problem
     for _, row, _ in both(W, x):
-        close(verbs["sqnorm"](row), np.sum(x.astype(np.float64) ** 2), rtol=1e-13, atol=1e-300)
+        close(kernels["sqnorm"](row), np.sum(x.astype(np.float64) ** 2), rtol=1e-13, atol=1e-300)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_sqnorm_of_large_float32_numbers_does_not_overflow(verbs: Any, sparse: bool) -> None:
+def test_sqnorm_of_large_float32_numbers_does_not_overflow(kernels: Any, sparse: bool) -> None:
     x = np.array([3e30, 4e30], dtype=np.float32)
     row = SparseRow(np.array([0, 1], np.int32), x) if sparse else x
-    close(verbs["sqnorm"](row), 25e60, rtol=1e-6)
+    close(kernels["sqnorm"](row), 25e60, rtol=1e-6)
 
 
-def test_rows_of_a_block(verbs: Any) -> None:
+def test_rows_of_a_block(kernels: Any) -> None:
     dense = np.arange(12.0).reshape(3, 4)
     X = Sparse(np.array([0, 2, 2, 3], np.int32), np.array([1, 3, 0], np.int32), np.array([5.0, 6.0, 7.0]))
-    np.testing.assert_array_equal(verbs["row"](dense, 1), [4, 5, 6, 7])
+    np.testing.assert_array_equal(kernels["row"](dense, 1), [4, 5, 6, 7])
     for t, (at, values) in enumerate([([1, 3], [5, 6]), ([], []), ([0], [7])]):
-        row = verbs["row"](X, t)
+        row = kernels["row"](X, t)
         np.testing.assert_array_equal(row.indices, at)
         np.testing.assert_array_equal(row.values, values)

@@ -54,31 +54,31 @@ def test_logsumexp(z):
 @some
 @given(scores | tied, st.integers(0, 2**12 - 1))
 def test_labels_that_are_not_available_are_left_out(z, bits):
-    among = np.array([bits >> k & 1 == 1 for k in range(len(z))])
-    among[bits % len(z)] = True
-    left, p = z[among], np.full_like(z, np.nan)
-    assert simplex.exclude(z, among) == simplex.available(among) == len(left)
-    np.testing.assert_array_equal(z, np.where(among, z, -np.inf))
+    available = np.array([bits >> k & 1 == 1 for k in range(len(z))])
+    available[bits % len(z)] = True
+    left, p = z[available], np.full_like(z, np.nan)
+    assert simplex.mask_unavailable(z, available) == simplex.count_available(available) == len(left)
+    np.testing.assert_array_equal(z, np.where(available, z, -np.inf))
     top = simplex.best(z)
-    assert among[top] and z[top] == left.max()
+    assert available[top] and z[top] == left.max()
     simplex.softmax(z, top, p)
-    assert (p[~among] == 0.0).all()
-    close(p[among], scipy_softmax(left), rtol=1e-13, atol=1e-300)
+    assert (p[~available] == 0.0).all()
+    close(p[available], scipy_softmax(left), rtol=1e-13, atol=1e-300)
     close(simplex.logsumexp(z), scipy_logsumexp(left), rtol=1e-13, atol=1e-13)
     for u in (0.0, 0.3, 1 - 2**-53):
-        assert among[simplex.draw(p, top, u)]
+        assert available[simplex.draw(p, top, u)]
     if len(left) > 1:
-        assert among[simplex.rival(z, top)]
+        assert available[simplex.rival(z, top)]
 
 
 @some
 @given(st.integers(2, 12), st.integers(0, 11), st.floats(0, 1), st.integers(0, 2**12 - 1))
 def test_mix_uniform(K, top, a, bits):
-    p, among = np.full(K, np.nan), np.array([bits >> k & 1 == 1 for k in range(K)])
-    among[top % K] = True
-    simplex.mix_uniform(p, among, top % K, a)
-    close(p, (1 - a) * np.eye(K)[top % K] + among * a / among.sum(), rtol=1e-15, atol=1e-16)
-    assert (p[among] >= a / K).all() and (p[~among] == 0.0).all()
+    p, available = np.full(K, np.nan), np.array([bits >> k & 1 == 1 for k in range(K)])
+    available[top % K] = True
+    simplex.mix_uniform(p, available, top % K, a)
+    close(p, (1 - a) * np.eye(K)[top % K] + available * a / available.sum(), rtol=1e-15, atol=1e-16)
+    assert (p[available] >= a / K).all() and (p[~available] == 0.0).all()
 
 
 def test_point():

@@ -1,11 +1,20 @@
-"""Each verb on variances against one line of numpy, on every kind of row."""
+"""Each operation on variances against one line of numpy, on every kind of example."""
 
 import numpy as np
 import pytest
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.compile.jit import jit
 from gaptron.kernels.rows import by_label, row
-from gaptron.kernels.variance import add_spread, drop, grow, narrow, ridge, scores_shared, spread_one, spreads
+from gaptron.kernels.variance import (
+    add_precision,
+    add_scaled_by_variance,
+    add_squares,
+    reduce_variance,
+    ridge,
+    score_variance,
+    score_variances,
+    scores_shared,
+)
 from gaptron.types import Sparse
 from tests.conftest import KINDS
 
@@ -13,29 +22,29 @@ K, d = 3, 6
 
 
 @jit
-def run(verb, W, S, A, X, t, k, g, h, r, z):
+def run(kernel, W, S, A, X, t, k, g, h, r, z):
     x = row(X, t)
-    if verb == 0:
-        spreads(S, x, z)
-    elif verb == 1:
-        z[0] = spread_one(S, x, k)
-    elif verb == 2:
-        add_spread(W, S, x, k, g)
-    elif verb == 3:
-        narrow(S, x, k, h)
-    elif verb == 4:
-        drop(S, x, k, h)
-    elif verb == 5:
+    if kernel == 0:
+        score_variances(S, x, z)
+    elif kernel == 1:
+        z[0] = score_variance(S, x, k)
+    elif kernel == 2:
+        add_scaled_by_variance(W, S, x, k, g)
+    elif kernel == 3:
+        add_precision(S, x, k, h)
+    elif kernel == 4:
+        reduce_variance(S, x, k, h)
+    elif kernel == 5:
         ridge(W, S, x, k, g, h)
-    elif verb == 6:
+    elif kernel == 6:
         scores_shared(W, A, x, r, z)
     else:
-        grow(A, x)
+        add_squares(A, x)
 
 
 @pytest.fixture(params=list(KINDS))
 def case(request):
-    """What a verb leaves behind: W, S, A, z, from the same start on this kind of row."""
+    """What a kernel leaves behind: W, S, A, z, from the same start on this kind of row."""
     rng = np.random.default_rng(4)
     X = (rng.normal(size=(3, d)) * (rng.random((3, d)) > 0.3)).astype(np.float32).astype(np.float64)
     W, S, A = rng.normal(size=(K, d)), rng.uniform(0.1, 1.0, size=(K, d)), rng.uniform(1, 2, size=(1, d))
@@ -43,10 +52,10 @@ def case(request):
     sparse = hasattr(made, "indptr")
     rows = Sparse(made.indptr, made.indices, made.data) if sparse else made
 
-    def play(verb, k=1, g=0.7, h=0.4):
+    def play(kernel, k=1, g=0.7, h=0.4):
         w, s = (np.ascontiguousarray(M.T if sparse else M.copy()) for M in (W, S))
         a, z = A.copy(), np.zeros(K)
-        run(verb, w, s, a, rows, 2, k, g, h, np.zeros(d), z)
+        run(kernel, w, s, a, rows, 2, k, g, h, np.zeros(d), z)
         return by_label(w, sparse), by_label(s, sparse), a, z
 
     return W, S, A, X[2], play

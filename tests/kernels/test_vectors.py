@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gaptron.kernels.jit import jit
-from gaptron.kernels.vectors import BLOCK, add_scaled, lower, multiply
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.compile.vectors import BLOCK, add_scaled, lower, multiply
 
 GUARD = 3  # numbers before and after, which must stay
 
@@ -35,13 +35,13 @@ def run_lower(P: Any, g: Any, c: float) -> None:
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 15, 16, 17, 31, 100])
 def test_a_vector_is_added_to_the_last_bit_and_nothing_beside_it(size, kind):
     rng = np.random.default_rng(size)
-    room = rng.normal(size=size + 2 * GUARD).astype(kind)
+    buffer = rng.normal(size=size + 2 * GUARD).astype(kind)
     r, v = rng.normal(size=size), 0.3
-    expected = room.copy()
+    expected = buffer.copy()
     middle = slice(GUARD, GUARD + size)
-    expected[middle] = (room[middle].astype(np.float64) + r * v).astype(kind)
-    run_add(room[middle], r, v)
-    np.testing.assert_array_equal(room, expected)
+    expected[middle] = (buffer[middle].astype(np.float64) + r * v).astype(kind)
+    run_add(buffer[middle], r, v)
+    np.testing.assert_array_equal(buffer, expected)
 
 
 def test_it_is_added_to_a_part_of_a_row():
@@ -78,5 +78,5 @@ def test_a_block_is_lowered_and_stays_symmetric():
 
 @pytest.mark.skipif(not hasattr(run_add, "py_func"), reason="interpreted, nothing is compiled")
 def test_numbers_that_do_not_lie_side_by_side_are_refused():
-    with pytest.raises(TypeError, match="side by side"):
+    with pytest.raises(TypeError, match="not contiguous"):
         run_add(np.zeros((5, 2))[:, 0], np.zeros(5), 1.0)

@@ -1,4 +1,4 @@
-"""Learners whose files are kept beside this one and must stay readable. `scripts/models` adds what is not there yet."""
+"""Learners whose files are kept beside this one, to notice changes of the format. `scripts/models` writes them."""
 
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,6 @@ def portrait(learner: gaptron.Learner) -> dict[str, Any]:
         "classes": repr(learner.classes),
         "settings": repr(learner.settings),
         "weights": [float(w).hex() for w in learner.weights.ravel()],
-        "pending": {str(n): [repr(d.label), d.probability.hex()] for n, d in learner.pending.items()},
+        "pending": {str(n): [repr(d.label), d.propensity.hex()] for n, d in learner.pending.items()},
         "next": [int(code) for code in learner.play(X[63:], [learner.classes[code] for code in Y[63:]]).codes],
     }

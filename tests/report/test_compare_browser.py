@@ -12,26 +12,26 @@ from tests.results import many
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: the report was not tried in a browser")
 
-# What the page would say to a person who clicks, written where --dump-dom shows it.
+# Clicks on the page, and writes what it shows where --dump-dom prints it.
 PROBE = """<script>
-const said = [], column = (table, i) => [...table.tBodies[0].rows].map(row => row.cells[i].textContent).join("|");
+const report = [], column = (table, i) => [...table.tBodies[0].rows].map(row => row.cells[i].textContent).join("|");
 const table = document.querySelector("#ranking table"), heads = table.querySelectorAll("th");
-const say = (word, text) => said.push(word + "=" + text);
-say("start", column(table, 1));
+const add = (word, text) => report.push(word + "=" + text);
+add("start", column(table, 1));
 heads[2].querySelector("button").click(); heads[2].querySelector("button").click();
-say("error down", column(table, 2)); say("aria", heads[2].getAttribute("aria-sort"));
+add("error down", column(table, 2)); add("aria", heads[2].getAttribute("aria-sort"));
 heads[1].querySelector("button").click();
-say("name up", column(table, 1)); say("aria of the other", heads[2].getAttribute("aria-sort"));
+add("name up", column(table, 1)); add("aria of the other", heads[2].getAttribute("aria-sort"));
 for (const folded of document.querySelectorAll("details")) folded.open = true;
 const boxes = [...document.querySelectorAll("figure svg")].map(svg => svg.getBoundingClientRect());
-say("figures", boxes.filter(box => box.width > 300 && box.height > 50).length + "/" + boxes.length);
-say("background", getComputedStyle(document.body).backgroundColor);
-say("ink", getComputedStyle(document.querySelector("figure text")).fill);
+add("figures", boxes.filter(box => box.width > 300 && box.height > 50).length + "/" + boxes.length);
+add("background", getComputedStyle(document.body).backgroundColor);
+add("ink", getComputedStyle(document.querySelector("figure text")).fill);
 const words = [...document.querySelectorAll("figure text")].filter(word => word.textContent.trim());
-say("lowest word", Math.min(...words.map(word => word.getBoundingClientRect().height)));
-say("wider than the window", document.documentElement.scrollWidth > innerWidth);
+add("lowest word", Math.min(...words.map(word => word.getBoundingClientRect().height)));
+add("wider than the window", document.documentElement.scrollWidth > innerWidth);
 const probe = document.createElement("pre");
-probe.id = "probe"; probe.textContent = said.join(";");
+probe.id = "probe"; probe.textContent = report.join(";");
 document.body.append(probe);
 </script></body>"""
 
@@ -58,23 +58,23 @@ def light(probed, tmp_path_factory):
     return browse(probed, tmp_path_factory.mktemp("light"))
 
 
-def test_on_a_telephone_words_stay_legible_and_the_page_does_not_scroll_sideways(probed, tmp_path):
-    said, _ = browse(probed, tmp_path, "--window-size=500,900")
-    assert float(said["lowest word"]) > 8.0 and said["wider than the window"] == "false"
+def test_on_a_phone_text_stays_legible_and_the_page_does_not_scroll_sideways(probed, tmp_path):
+    report, _ = browse(probed, tmp_path, "--window-size=500,900")
+    assert float(report["lowest word"]) > 8.0 and report["wider than the window"] == "false"
 
 
 def test_the_console_is_silent(light):
     assert "CONSOLE" not in light[1]
 
 
-def test_a_click_on_a_header_sorts_and_a_second_turns_it_round(light):
-    said = light[0]
-    assert said["start"] == "zebra|ant tuned|ant|mole"
-    errors = [float(word) for word in said["error down"].split("|")]
+def test_a_click_on_a_header_sorts_and_a_second_reverses(light):
+    report = light[0]
+    assert report["start"] == "zebra|ant tuned|ant|mole"
+    errors = [float(word) for word in report["error down"].split("|")]
     assert errors == sorted(errors, reverse=True) and len(set(errors)) == 4
-    assert said["aria"] == "descending"
-    assert said["name up"] == "ant|ant tuned|mole|zebra"
-    assert said["aria of the other"] == "null"
+    assert report["aria"] == "descending"
+    assert report["name up"] == "ant|ant tuned|mole|zebra"
+    assert report["aria of the other"] == "null"
 
 
 def test_every_figure_is_shown_and_nothing_is_wider_than_the_window(light):
@@ -82,7 +82,7 @@ def test_every_figure_is_shown_and_nothing_is_wider_than_the_window(light):
     assert light[0]["wider than the window"] == "false"
 
 
-def test_by_day_dark_on_light_by_night_light_on_dark(light, probed, tmp_path):
+def test_the_page_follows_the_colour_scheme(light, probed, tmp_path):
     night, console = browse(probed, tmp_path, "--blink-settings=preferredColorScheme=0", "--force-dark-mode")
     assert "CONSOLE" not in console
     assert (light[0]["background"], night["background"]) == ("rgb(254, 254, 254)", "rgb(22, 23, 27)")

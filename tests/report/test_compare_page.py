@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 
 from gaptron.errors import InputError
-from gaptron.experiments.summary import fields
-from gaptron.report.colours import GREY, HOME, MARKERS, palette
+from gaptron.experiments.summary import summarize
 from gaptron.report.compare import write
-from gaptron.report.compare.curves import apart
-from gaptron.report.compare.figure import inline, power
+from gaptron.report.compare.curves import spread
+from gaptron.report.compare.figure import format_tick, inline
 from gaptron.report.compare.tuning import grid_by_stream
+from gaptron.report.theme import GREY, MARKERS, PREFERRED, assign_colours
 from tests.results import failure, grid, many, result
 
 STREAMS = ["synsep", "digits", "usps", "letter", "vowel", "covtype"]
@@ -32,21 +32,21 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        said = dict(attributes)
+        values = dict(attributes)
         self.tags.append(tag)
         if tag not in VOID:
             self.open.append(tag)
-        if "id" in said:
-            self.ids.append(said["id"])
-        self.links += [said[name] for name in ("href", "src", "xlink:href") if name in said]
-        if said.get("role") == "img":
-            self.alts.append(said["aria-label"])
+        if "id" in values:
+            self.ids.append(values["id"])
+        self.links += [values[name] for name in ("href", "src", "xlink:href") if name in values]
+        if values.get("role") == "img":
+            self.alts.append(values["aria-label"])
         if tag == "table":
             self.tables.append([])
         if tag == "tr":
             self.tables[-1].append([])
         if tag in ("td", "th"):
-            assert tag == "td" or said.get("scope") == "col"
+            assert tag == "td" or values.get("scope") == "col"
             self.tables[-1][-1].append("")
 
     def handle_startendtag(self, tag, attributes):
@@ -71,7 +71,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A whole one: six streams, one with a hostile name, a grid, bounds, and a failure."""
+    """A complete one: six streams, one with a hostile name, a grid, bounds, and a failure."""
     streams = [*STREAMS[:-1], HOSTILE]
     results = many(streams, ALGORITHMS, seeds=2, tuned=("banditron",))
     results += many(["digits"], ["frugal-gaptron", "perceptron"], seeds=1, feedback="full")
@@ -98,32 +98,32 @@ def test_every_stream_algorithm_and_number_is_there(page):
     for stream in [*STREAMS[:-1], HOSTILE]:
         assert any(stream in row for table in page.tables for row in table) or stream in page.text
     words = page.text
-    assert "gamma=0.1" in words and "Theorem 1" in words and "exceeds the rounds: says nothing yet" in words
+    assert "gamma=0.1" in words and "Theorem 1" in words and "vacuous: exceeds the rounds" in words
     assert "0.1.0+feed" in words and "hash of synsep" in words and "seeds = 2  # <plan>" in words
 
 
-def test_what_was_observed_stands_beside_the_bounds_of_bandit_runs_alone(page):
+def test_the_observed_evidence_is_shown_for_bandit_runs_only(page):
     heads = [table[0] for table in page.tables if "certificate Λ" in table[0]]
-    assert [head[-1] for head in heads] == ["certificate Λ", "observed: log loss of every rule at least"]
+    assert [head[-1] for head in heads] == ["certificate Λ", "observed: minimum log loss of any rule"]
     assert all(row[-1] == "12.5" for table in page.tables if table[0][-1] == heads[1][-1] for row in table[1:])
     assert "no linear rule of norm at most 20/X" in page.text
 
 
-def test_where_the_best_is_known_the_share_earned_of_it_is_shown_the_most_first(tmp_path):
+def test_where_the_best_reward_is_known_its_share_is_shown_in_descending_order(tmp_path):
     runs = [
         result(name, stream, seed, reward=earned + 10.0 * seed, best_reward=200.0, rate=0.9)
         for name, earned in (("banditron", 50.0), ("squarecb", 100.0))
         for stream in ("clicks", "more clicks")
         for seed in (0, 1)
     ]
-    runs += [result(name, "digits") for name in ("banditron", "squarecb")]  # says nothing of worth
+    runs += [result(name, "digits") for name in ("banditron", "squarecb")]  # without rewards
     tables = Page(write(runs, tmp_path).read_text(encoding="utf-8")).tables
     table = next(t for t in tables if t[0] == ["algorithm", "clicks", "more clicks", "mean"])
     assert [row[0] for row in table[1:]] == ["squarecb", "banditron"]
     assert table[1][1].startswith("52.50 ±") and table[1][3] == "52.50"
 
 
-def test_the_headline_says_who_by_how_much_and_how_sure(page):
+def test_the_headline_states_the_winner_its_lead_and_the_interval(page):
     assert re.search(
         r"frugal-gaptron makes the fewest mistakes on 6 of 6 streams, with an error of 7\.\d\d% over all streams; "
         r"the next, banditron tuned, is \d\.\d\d ± \d\.\d\d points behind \(95%, 2 seeds\)",
@@ -131,15 +131,15 @@ def test_the_headline_says_who_by_how_much_and_how_sure(page):
     )
 
 
-def test_failures_are_said_plainly(page):
+def test_failures_are_listed(page):
     (line,) = page.tables[0][1:]
-    assert line[2] == "exp4" and line[-1] == "MemoryError: no room for W"
+    assert line[2] == "exp4" and line[-1] == "MemoryError: no memory for W"
     assert "1 of the runs failed" in page.text
     assert all("exp4" not in row for table in page.tables[1:] for row in table)
 
 
-def test_the_sections_stand_in_order(page):
-    wanted = ["failed", "ranking", "streams", "curves", "bounds", "tuning", "time", "ranks", "repeat"]
+def test_the_sections_are_in_order(page):
+    wanted = ["failed", "ranking", "streams", "curves", "bounds", "tuning", "time", "ranks", "reproduce"]
     assert [i for i in page.ids if i in wanted] == wanted
 
 
@@ -177,7 +177,7 @@ def test_colours_follow_the_page(report):
     assert "#0072b2" in (report.parent / "figures/curves-full.svg").read_text().lower()
 
 
-def test_the_same_records_make_the_same_bytes(tmp_path):
+def test_the_same_results_make_the_same_bytes(tmp_path):
     results = many(["s"], ["gaptron", "frugal-gaptron"], seeds=1)
     first, second = (write(results, tmp_path / word) for word in "ab")
     assert first.read_bytes() == second.read_bytes()
@@ -194,11 +194,11 @@ def test_a_new_report_leaves_no_figure_of_the_old_one(tmp_path):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["mine.svg"]
 
 
-def test_the_smallest_report_says_what_it_cannot_say(tmp_path):
+def test_the_smallest_report_names_what_is_missing(tmp_path):
     text = write([result("a"), result("b", rate=0.2)], tmp_path).read_text(encoding="utf-8")
     assert "one seed: no interval" in text
     assert "too few for a test" in text
-    assert "not worked out" in text  # no bound
+    assert "not computed" in text  # no bound
     assert 'id="tuning"' not in text
 
 
@@ -231,43 +231,43 @@ def test_the_smallest_report_says_what_it_cannot_say(tmp_path):
 )
 def test_odd_comparisons_are_reported_too(results, tmp_path):
     page = Page(write(results, tmp_path).read_text(encoding="utf-8"))
-    assert page.open == [] and "repeat" in page.ids
+    assert page.open == [] and "reproduce" in page.ids
 
 
-def test_no_records_are_refused_and_nothing_is_written(tmp_path):
+def test_no_results_are_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(InputError, match="no results"):
         write([], tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-# --- pieces ---
+# --- components ---
 
 
-def test_an_algorithm_has_its_colour_everywhere_and_rivals_differ():
+def test_an_algorithm_has_its_colour_everywhere_and_algorithms_in_one_figure_differ():
     crowd = ["zeta", "frugal-gaptron", "gaptron", "soba", *(f"x{i}" for i in range(9))]
-    chosen = palette({"full": ["perceptron", "arow", "zeta"], "bandit": crowd})
-    assert chosen["frugal-gaptron"] is HOME["frugal-gaptron"]
+    chosen = assign_colours({"full": ["perceptron", "arow", "zeta"], "bandit": crowd})
+    assert chosen["frugal-gaptron"] is PREFERRED["frugal-gaptron"]
     there = [chosen[name] for name in crowd if chosen[name] is not GREY]
-    assert len(there) == len(set(there)) == 6 and HOME["advised-gaptron"] not in there  # the default's is its own
+    assert len(there) == len(set(there)) == 6 and PREFERRED["advised-gaptron"] not in there  # the default's is its own
     assert chosen["zeta"] is not GREY and chosen["x8"] is GREY
     assert len(set(MARKERS.values())) == len(MARKERS)
-    everyone = palette({"bandit": list(HOME)})  # more than there are colours
+    everyone = assign_colours({"bandit": list(PREFERRED)})  # more than there are colours
     there = [colour for colour in everyone.values() if colour is not GREY]
     assert len(there) == len(set(there)) == 7
 
 
 def test_labels_are_moved_apart():
-    assert apart([0.1, 0.5, 0.9]) == [0.1, 0.5, 0.9]
-    moved = apart([0.9, 0.9, 0.9, 0.95])
+    assert spread([0.1, 0.5, 0.9]) == [0.1, 0.5, 0.9]
+    moved = spread([0.9, 0.9, 0.9, 0.95])
     assert moved[-1] <= 0.97 and all(b - a > 0.0849 for a, b in pairwise(moved))
-    assert apart([]) == []
+    assert spread([]) == []
 
 
 @pytest.mark.parametrize(
     ("number", "words"), [(0.05, "0.05"), (1, "1"), (5000, "5000"), (1e4, "10⁴"), (2e5, "2·10⁵"), (1e-3, "10⁻³")]
 )
 def test_numbers_on_a_log_axis(number, words):
-    assert power(number) == words
+    assert format_tick(number) == words
 
 
 def test_a_drawing_becomes_an_element():
@@ -285,15 +285,15 @@ def test_a_baseline_without_a_colour_of_its_own_does_not_borrow_the_defaults():
         *many(["s"], [*crowd, "newtron"], 2),
         *(grid("newtron", 2.0**-i, seed=k) for i in (1, 3) for k in (0, 1)),
     ]
-    (field,) = fields(results)
-    colours = palette({"bandit": [standing.variant.algorithm for standing in field.ranking]})
-    (tuned,) = [variant for variant in field.variants if variant.tuned]
+    (summary,) = summarize(results)
+    colours = assign_colours({"bandit": [standing.variant.algorithm for standing in summary.ranking]})
+    (tuned,) = [variant for variant in summary.variants if variant.tuned]
     assert tuned.algorithm == "newtron" and colours["newtron"] is GREY
-    (panel,) = grid_by_stream(field, tuned, colours).axes
+    (panel,) = grid_by_stream(summary, tuned, colours).axes
     assert panel.lines[0].get_color() not in {colours[name].light for name in crowd}
 
 
-def test_every_run_stands_there_with_its_command_and_its_processor(tmp_path):
+def test_every_run_is_listed_with_its_command_and_its_processor(tmp_path):
     runs = [replace(r, command=f"gaptron play s --seed {r.seed}", processor="Z80") for r in many(["s"], ["gaptron"], 3)]
     page = write(runs, tmp_path).read_text()
     assert all(f"gaptron play s --seed {seed}" in page for seed in range(3)) and "Z80" in page

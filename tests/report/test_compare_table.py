@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from gaptron.experiments.summary import Slope, fields
+from gaptron.experiments.summary import Slope, summarize
 from gaptron.report.compare import table
-from gaptron.report.compare.wording import headline, percent, slope
+from gaptron.report.compare.formatting import headline, percent, slope
 from tests.results import failure, grid, many, result
 
 
@@ -42,45 +42,43 @@ def test_the_order_is_that_of_the_errors():
     assert lines[3].split() == ["b", "20.00", "+10.00", "0/1", "2"]
 
 
-def test_what_is_missing_is_said():
+def test_missing_runs_are_named():
     text = printed([result("a", seed=0), result("a", seed=1), result("b", seed=0, rate=0.3), failure("b", seed=1)], 80)
     assert "b (1 run missing)" in text and "1 failed" in text
     assert "no results" in printed([], 80)
     assert "2 failed" in printed([failure("a"), failure("b")], 80)
 
 
-def said(results):
-    (field,) = fields(results)
-    return headline(field)
+def headline_of(results):
+    (summary,) = summarize(results)
+    return headline(summary)
 
 
 def test_headlines_are_honest():
-    assert said([result("a")]) == "a alone was played: error 10.00%."
-    assert said([result("a"), result("b", rate=0.2)]) == (
+    assert headline_of([result("a")]) == "a is the only algorithm: error 10.00%."
+    assert headline_of([result("a"), result("b", rate=0.2)]) == (
         "a makes the fewest mistakes on s, with an error of 10.00%; the next, b, is 10.00 points behind "
         "(one seed: no interval)."
     )
     close = [result("a", seed=s, rate=r) for s, r in enumerate((0.1, 0.2))]
     close += [result("b", seed=s, rate=r) for s, r in enumerate((0.2, 0.11))]
-    assert said(close).endswith("(95%, 2 seeds): too little to tell them apart.")
+    assert headline_of(close).endswith("(95%, 2 seeds), which is not significant.")
 
 
-def test_a_winner_by_hindsight_is_called_one():
-    words = said([grid("b", 0.1, rate=0.1), result("b", rate=0.3), result("a", rate=0.4)])
+def test_a_winner_by_hindsight_is_named_as_such():
+    words = headline_of([grid("b", 0.1, rate=0.1), result("b", rate=0.3), result("a", rate=0.4)])
     assert words.startswith("b tuned makes the fewest mistakes")
     assert "the next, a, is 30.00 points behind" in words  # not b again
     assert "chosen in hindsight" in words
-    assert words.endswith(
-        "The best that chose nothing in hindsight, b, is 20.00 points behind (one seed: no interval)."
-    )
-    three = said([grid("b", 0.1, rate=0.1), grid("c", 0.1, rate=0.15), result("a", rate=0.4)])
-    assert "The best that chose nothing in hindsight, a, is 30.00 points behind" in three
+    assert words.endswith("The best algorithm without tuning, b, is 20.00 points behind (one seed: no interval).")
+    three = headline_of([grid("b", 0.1, rate=0.1), grid("c", 0.1, rate=0.15), result("a", rate=0.4)])
+    assert "The best algorithm without tuning, a, is 30.00 points behind" in three
 
 
 def test_a_leader_without_a_first_place():
     rates = {"a": (0.11, 0.11), "b": (0.1, 0.5), "c": (0.5, 0.1)}
-    words = said([result(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
-    assert words.startswith("a has the least error over all streams, 11.00%, though it is first on none of them;")
+    words = headline_of([result(n, stream, 0, r) for n, pair in rates.items() for stream, r in zip("sr", pair)])
+    assert words.startswith("a has the smallest error over all streams, 11.00%, although it is first on none of them;")
 
 
 def test_small_errors_keep_their_digits():

@@ -1,4 +1,4 @@
-"""Stores and services for the tests of this room."""
+"""Stores and services for the tests of the service."""
 
 import uuid
 from collections.abc import Iterator
@@ -13,9 +13,16 @@ from tests.serve.served import Served
 __all__ = ["postgres"]
 
 
+@pytest.fixture(autouse=True)
+def deterministic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same draws in every run, and no snapshots that depend on how long a test takes."""
+    monkeypatch.setattr("gaptron.serve.coordinator.new_draw_key", lambda: "0f" * 32)
+    monkeypatch.setattr("gaptron.serve.coordinator.SNAPSHOT_SECONDS", 1e9)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store may be made; once of each kind."""
+    """The location for a new store of each kind. PostgreSQL: a separate schema, so that tests can run in parallel."""
     if request.param == "sqlite":
         return str(tmp_path / "store")
     return with_schema(request.getfixturevalue("postgres"), f"test_{uuid.uuid4().hex}")
@@ -32,7 +39,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def anywhere(place: str) -> Iterator[Any]:
-    """A service on each store, with one model."""
+    """A service on each kind of store, with one model."""
     service = Served(place)
     service.make()
     yield service

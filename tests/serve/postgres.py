@@ -1,5 +1,6 @@
-"""A real PostgreSQL for tests: the one that GAPTRON_TEST_POSTGRES names, or one of our own from installed binaries."""
+"""PostgreSQL for tests: the server that GAPTRON_TEST_POSTGRES names, or a new one from installed binaries."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -13,11 +14,24 @@ from typing import Any
 
 import pytest
 
+_ports = itertools.count(20_000 + 37 * os.getpid() % 12_000)
+
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """A port to listen on, below the range from which the system takes ports for outgoing connections.
+
+    Each process starts at another number, so that workers of pytest-xdist do not choose the same port at the same time.
+    """
+    for number in _ports:
+        port = 20_000 + (number - 20_000) % 12_000
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError
 
 
 def _binaries() -> Path | None:
@@ -30,7 +44,7 @@ def _binaries() -> Path | None:
 
 
 class Cluster:
-    """A server of our own, which may be killed."""
+    """A separate server, which a test may kill."""
 
     def __init__(self) -> None:
         binaries = _binaries()
@@ -38,7 +52,7 @@ class Cluster:
             pytest.skip("no PostgreSQL: set GAPTRON_TEST_POSTGRES to a URL, or install its server")
         self._bin = binaries
         self.folder = Path(tempfile.mkdtemp(prefix="gaptron-pg-"))
-        self._user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+        self._user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
         if self._user:
             try:
                 shutil.chown(self.folder, self._user)
@@ -55,14 +69,14 @@ class Cluster:
     def start(self) -> None:
         options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=50"
         start = ("pg_ctl", "-D", self.folder / "data", "-o", options, "-l", self.folder / "log", "-w", "start")
-        for _ in range(60):  # after a kill its children may live on for a moment, and it waits for them
+        for _ in range(60):  # after a kill, it waits for the children of the killed server to end
             if self._call(*start, check=False):
                 return
             time.sleep(0.5)
         raise AssertionError((self.folder / "log").read_text())
 
     def kill(self) -> None:
-        """kill -9 of the postmaster; its children end by themselves when they notice."""
+        """Kill the postmaster with SIGKILL; its children end when they notice."""
         pid = int((self.folder / "data" / "postmaster.pid").read_text().split("\n")[0])
         os.kill(pid, signal.SIGKILL)
         while _alive(pid):
@@ -73,7 +87,7 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _call(self, name: str, *arguments: Any, check: bool = True) -> bool:
-        # Not to a pipe: the server would keep it open.
+        # No pipe: the server would keep it open.
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         user = {"user": self._user} if self._user else {}
         command = [str(self._bin / name), *map(str, arguments)]
@@ -101,7 +115,7 @@ def postgres() -> Iterator[str]:
 
 
 def with_schema(url: str, name: str) -> str:
-    """The URL that leads to a schema of its own in the database."""
+    """Create a schema, and return the URL that selects it."""
     import psycopg  # noqa: PLC0415
 
     with psycopg.connect(url, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""The service as a process of its own, and callers that keep a list of what it acknowledged."""
+"""The service in a separate process, and callers that record what it acknowledged."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from gaptron.serve import entries
+from gaptron.serve import events
 from gaptron.serve.replay import replay
 from gaptron.serve.store import open_store
 from tests.serve.postgres import free_port
@@ -73,14 +73,14 @@ def running(place: str, folder: Path, *options: str, **more: Any) -> Iterator[Pr
 
 
 class Callers:
-    """Ask and answer, remember what was acknowledged, and ask again with the same id after a failure."""
+    """Decide and send outcomes, record what was acknowledged, and retry with the same id after a failure."""
 
     def __init__(self) -> None:
         self.decided: dict[str, Any] = {}
         self.answered: dict[str, bool] = {}
         self.tried: dict[str, list[float]] = {}
         self._count = 0
-        self.answers_to = ""  # another service, if answers do not go where decisions are made
+        self.outcomes_to = ""  # another service, if answers do not go where decisions are made
 
     def work(self, url: str, seconds: float, callers: int = 8) -> None:
         asyncio.run(self._work(url, seconds, callers))
@@ -113,25 +113,25 @@ class Callers:
         body = response.json()
         assert self.decided.setdefault(event, body) == body, "a retry got another answer"
         right = body["label"] == "chat"
-        response = await client.put(f"{self.answers_to}{path}/{event}/outcome", json={"correct": right})
+        response = await client.put(f"{self.outcomes_to}{path}/{event}/outcome", json={"correct": right})
         if response.status_code == 503:
             return
         assert response.status_code == 200, response.text
         self.answered[event] = right
 
     def check(self, place: str) -> int:
-        """All that was acknowledged is in the log as it was said, and the log folds to itself. How many entries."""
+        """Check that everything acknowledged is in the log and that the log replays; return the number of events."""
         store = open_store(place)
         try:
             rows = [row for row, _ in store.read()]
             assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
-            logged = {(row.kind, row.event): entries.read(row).body for row in rows}
+            logged = {(row.kind, row.event_id): events.decode(row).body for row in rows}
             for event, body in self.decided.items():
-                decided = logged["decision", event]
-                assert (decided.label, decided.probability) == (body["label"], body["probability"])
+                decided = logged["decided", event]
+                assert (decided.label, decided.propensity) == (body["label"], body["propensity"])
             for event, right in self.answered.items():
                 assert logged["outcome", event].outcome.correct is right
-            assert replay(store).entries == len(rows)
+            assert replay(store).events == len(rows)
             return len(rows)
         finally:
             store.close()

@@ -1,13 +1,13 @@
-"""A service in this process, with a clock of our own, asked over its HTTP interface."""
+"""A service in this process with a simulated clock, called over its HTTP interface."""
 
 import asyncio
 from typing import Any
 
 import httpx
 
-from gaptron.serve.decider import DeciderService
+from gaptron.serve.replica import ReplicaService
 from gaptron.serve.service import Options, Service
-from gaptron.serve.store import open_store, shared
+from gaptron.serve.store import as_shared, open_store
 from gaptron.serve.web import application
 
 START = 1_800_000_000_000_000  # µs
@@ -15,31 +15,34 @@ SMALL = {"algorithm": "gaptron", "settings": {"norm": 2.0, "radius": 1.0, "horiz
 TRIAGE = {"name": "triage", "labels": ["mail", "chat", "phone"], **SMALL}
 
 
-class FailedError(Exception):
-    """The service would have ended its process."""
+def secret_of(key: str) -> str:
+    """The secret part of a key gap_ID_SECRET; the secret itself may contain underscores."""
+    return key.split("_", 2)[2]
 
 
 class Served:
-    def __init__(self, place: str, *, decider: bool = False, **options: Any) -> None:
-        self.place, self.options, self.decider = str(place), options, decider
+    def __init__(self, place: str, *, replica: bool = False, **options: Any) -> None:
+        self.place, self.options, self.replica = str(place), options, replica
         self.time = START
         self.loop = asyncio.new_event_loop()
         self.open()
 
     def open(self) -> None:
         self.failure: BaseException | None = None
-        options = Options(now=lambda: self.time, failed=self._failed, **self.options)
+        options = Options(now=lambda: self.time, on_failure=self._on_failure, **self.options)
         store = open_store(self.place)
-        self.service = DeciderService(shared(store), options) if self.decider else Service(store, options)
+        self.service = ReplicaService(as_shared(store), options) if self.replica else Service(store, options)
         self.run(self.service.open())
         transport = httpx.ASGITransport(application(self.service))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
-    def _failed(self, problem: BaseException) -> None:
+    def _on_failure(self, problem: BaseException) -> None:
         self.failure = problem
 
     def run(self, task: Any) -> Any:
-        return self.loop.run_until_complete(asyncio.wait_for(task, 120.0))  # or a failed service is waited for forever
+        return self.loop.run_until_complete(
+            asyncio.wait_for(task, 120.0)
+        )  # otherwise a failed service would block the test forever
 
     def call(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
         if body is not None:
@@ -57,31 +60,31 @@ class Served:
         body = {"x": list(x) if isinstance(x, tuple) else x, **more}
         return self.call("POST", f"/v1/models/{model}/decisions", body | ({"event_id": event} if event else {}))
 
-    def answer(self, event: str, model: str = "triage", **outcome: Any) -> httpx.Response:
+    def send_outcome(self, event: str, model: str = "triage", **outcome: Any) -> httpx.Response:
         return self.call("PUT", f"/v1/models/{model}/decisions/{event}/outcome", outcome)
 
     def model(self, name: str = "triage") -> Any:
-        return self.service.desk.models[name]
+        return self.service.coordinator.models[name]
 
     def pass_time(self, seconds: float) -> None:
         self.time += round(1e6 * seconds)
         self.tick()
 
     def tick(self) -> None:
-        """As a second after the last one: whatever is published now and then is published."""
-        if not self.decider:
-            self.service.desk._publish_at = 0.0
-        self.run(self.service.tick() if self.decider else self.service.desk.tick())
+        """Do the periodic work, and publish without waiting for the next publication."""
+        if not self.replica:
+            self.service.coordinator._publish_at = 0.0
+        self.run(self.service.tick() if self.replica else self.service.coordinator.tick())
 
     def stop(self) -> None:
-        """As a person ends it: with a snapshot."""
+        """End it regularly, with snapshots."""
         self.run(self.client.aclose())
         self.run(self.service.close())
 
     def crash(self) -> None:
-        """As a kill ends it, except that what was handed to the disk is there."""
+        """End it as a kill would, except that everything scheduled is written."""
         self.run(self.client.aclose())
-        self.run(self.service.desk.committer.close())
+        self.run(self.service.coordinator.committer.close())
         self.service.store.close()
 
     def close(self) -> None:

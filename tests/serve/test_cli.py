@@ -1,4 +1,4 @@
-"""The commands of the service, as a person types them."""
+"""The commands of the service on the command line."""
 
 import json
 import re
@@ -14,7 +14,7 @@ import pytest
 
 from tests.serve.postgres import with_schema
 from tests.serve.process import make_triage, running
-from tests.serve.served import Served
+from tests.serve.served import Served, secret_of
 
 pytestmark = pytest.mark.slow  # it starts processes
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> str:
     served.make()
     for t in range(40):
         label = served.decide(f"e{t}", (0.1 * (t % 7), 0.5)).json()["label"]
-        served.answer(f"e{t}", correct=label == "chat")
+        served.send_outcome(f"e{t}", correct=label == "chat")
     served.close()
     return place
 
@@ -39,18 +39,18 @@ def store(tmp_path: Path) -> str:
 def test_replay_says_equal_or_exits_with_1(store: str) -> None:
     done = gaptron("replay", store)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "Equal: 81 entries, 40 decisions made again, 1 snapshots compared, 1 models.\n"
+    assert done.stdout == "Equal: 81 events, 40 decisions recomputed, 1 snapshots compared, 1 models.\n"
     import sqlite3  # noqa: PLC0415
 
     with sqlite3.connect(f"{store}/gaptron.db") as file:
-        (text,) = file.execute("select body from log where event = 'e3' and kind = 'outcome'").fetchone()
+        (text,) = file.execute("select body from log where event_id = 'e3' and kind = 'outcome'").fetchone()
         turned = {"outcome": {"correct": not json.loads(text)["outcome"]["correct"]}}
-        file.execute("update log set body = ? where event = 'e3' and kind = 'outcome'", (json.dumps(turned),))
+        file.execute("update log set body = ? where event_id = 'e3' and kind = 'outcome'", (json.dumps(turned),))
     file.close()
     changed = gaptron("replay", store)
     assert changed.returncode == 1 and changed.stdout.startswith("DIFFERENT: ")
     nowhere = gaptron("replay", f"{store}-not-there")
-    assert nowhere.returncode == 2 and "holds no store" in nowhere.stderr
+    assert nowhere.returncode == 2 and "contains no store" in nowhere.stderr
 
 
 def test_evaluate_reads_the_store_itself(store: str) -> None:
@@ -60,22 +60,22 @@ def test_evaluate_reads_the_store_itself(store: str) -> None:
     alone = gaptron("evaluate", store, "-a", "banditron", "--set", "gamma=0.2", "--json")
     assert json.loads(alone.stdout) == json.loads(done.stdout), "it has one model"
     wrong = gaptron("evaluate", store, "--model", "other", "-a", "banditron")
-    assert wrong.returncode == 2 and "it has: triage" in wrong.stderr
+    assert wrong.returncode == 2 and "available models: triage" in wrong.stderr
 
 
 def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     place = str(tmp_path / "store")
     host = gaptron("serve", "--store", place, "--host", "0.0.0.0")
-    assert host.returncode == 2 and "make a key first" in host.stderr
+    assert host.returncode == 2 and "create a key first" in host.stderr
     made = gaptron("keys", "add", "--role", "admin", "--role", "read", "--store", place)
     (text,) = re.findall(r"^gap_\w+_[\w-]+$", made.stdout, re.M)
-    assert "shown once" in made.stderr
+    assert "shown only once" in made.stderr
     listed = gaptron("keys", "list", "--store", place).stdout
-    assert "admin read" in listed and text.split("_")[2] not in listed
+    assert "admin read" in listed and secret_of(text) not in listed
     with running(place, tmp_path) as server:
         server.wait_ready()
         second = gaptron("serve", "--store", place)
-        assert second.returncode in (1, 2) and "another process uses this store" in second.stderr
+        assert second.returncode in (1, 2) and "another process is using this store" in second.stderr
         assert "Serving" not in second.stdout
         assert httpx.get(f"{server.url}/v1/models").status_code == 401
         allowed = httpx.get(f"{server.url}/v1/models", headers={"Authorization": f"Bearer {text}"})
@@ -106,7 +106,7 @@ def test_a_key_of_a_database_counts_while_it_is_served(postgres: str, tmp_path: 
             time.sleep(0.1)
 
 
-def test_who_listens_to_events_is_told_of_the_end(tmp_path: Path) -> None:
+def test_event_streams_end_without_an_error_when_the_service_stops(tmp_path: Path) -> None:
     with running(str(tmp_path / "store"), tmp_path) as server:
         server.wait_ready()
         make_triage(server.url)

@@ -1,4 +1,4 @@
-"""The client against a real service, one that is away, and one that comes back."""
+"""The client with a real service, with one that cannot be reached, and with one that comes back."""
 
 import asyncio
 import threading
@@ -31,14 +31,14 @@ def shown(server: Process, event: str) -> Any:
     return httpx.get(f"{server.url}/v1/models/triage/decisions/{event}").json()
 
 
-def test_it_decides_and_answers(server: Process) -> None:
+def test_it_decides_and_sends_outcomes(server: Process) -> None:
     with Client(server.url, "triage") as client:
         decisions = [client.decide(ROW) for _ in range(20)]
         for decision in decisions:
-            client.answer(decision, correct=decision.label == "chat")
+            client.send_outcome(decision, correct=decision.label == "chat")
         client.flush()
         for decision in decisions:
-            assert decision.decided and decision.distribution is not None
+            assert not decision.is_fallback and decision.distribution is not None
             assert shown(server, decision.event_id)["outcome"] == {"correct": decision.label == "chat"}
     assert len({decision.event_id for decision in decisions}) == 20
 
@@ -48,7 +48,7 @@ def test_asyncio_too(server: Process) -> None:
         async with AsyncClient(server.url, "triage") as client:
             decisions = await asyncio.gather(*(client.decide(ROW) for _ in range(20)))
             for decision in decisions:
-                await client.answer(decision, correct=True)
+                await client.send_outcome(decision, correct=True)
         return decisions
 
     for decision in asyncio.run(work()):
@@ -57,19 +57,19 @@ def test_asyncio_too(server: Process) -> None:
 
 def test_what_the_service_refuses_is_raised_and_not_hidden_by_a_fallback(server: Process) -> None:
     client = Client(server.url, "triage", fallback="mail")
-    client.decide(ROW)  # now the width of rows is known
+    client.decide(ROW)  # sets the number of features
     with pytest.raises(ServiceError, match="422") as caught:
         client.decide([1.0])
     assert caught.value.status == 422
     with pytest.raises(InputError, match="correct="):
-        client.answer("some-event")
-    client.answer("nobody", correct=True)
+        client.send_outcome("some-event")
+    client.send_outcome("nobody", correct=True)
     with pytest.raises(ServiceError, match="404"):
         client.close()
     client.close()
 
 
-def test_a_request_whose_answer_was_lost_is_sent_again_with_the_same_id(server: Process) -> None:
+def test_a_request_whose_response_was_lost_is_sent_again_with_the_same_id(server: Process) -> None:
     lost: list[bytes] = []
 
     class Lossy(httpx.HTTPTransport):
@@ -99,14 +99,14 @@ class Away(httpx.BaseTransport):
         return httpx.Response(200, json={"event_id": "e", "status": "recorded"})
 
 
-def test_a_service_that_is_away_costs_a_fallback_and_no_answer() -> None:
+def test_an_unreachable_service_gives_a_fallback_and_loses_no_outcome() -> None:
     line = Away()
     client = Client("http://nowhere", "triage", fallback="mail", transport=line)
     decision = client.decide(ROW)
-    assert (decision.label, decision.decided, decision.probability) == ("mail", False, None)
-    client.answer(decision, correct=True)  # there is nothing to say to anybody
+    assert (decision.label, decision.is_fallback, decision.propensity) == ("mail", True, None)
+    client.send_outcome(decision, correct=True)  # ignored
     for number in range(5):
-        client.answer(f"event-{number}", correct=True)
+        client.send_outcome(f"event-{number}", correct=True)
     time.sleep(0.3)
     assert line.seen == []
     line.away = False
@@ -118,23 +118,24 @@ def test_a_service_that_is_away_costs_a_fallback_and_no_answer() -> None:
 
 def test_a_full_queue_raises_or_waits_and_never_drops() -> None:
     line = Away()
-    client = Client("http://nowhere", "triage", most_waiting=2, when_full="raise", transport=line)
-    accepted = 0
-    with pytest.raises(ServiceError, match="2 answers wait"):
-        for number in range(10):
-            client.answer(f"event-{number}", correct=True)
-            accepted += 1
-            time.sleep(0.05)
+    client = Client("http://nowhere", "triage", max_pending=2, when_full="raise", transport=line)
+    client.send_outcome("event-0", correct=True)
+    while client._outcomes.qsize():  # until the thread tries to send it
+        time.sleep(0.01)
+    for number in (1, 2):
+        client.send_outcome(f"event-{number}", correct=True)
+    with pytest.raises(ServiceError, match="2 outcomes are waiting"):
+        client.send_outcome("event-3", correct=True)
     line.away = False
     client.close()
-    assert len(line.seen) == accepted == 3, "one under way, two in the queue"
+    assert len(line.seen) == 3, "one in progress, two in the queue"
 
     line = Away()
-    waiting = Client("http://nowhere", "triage", most_waiting=2, transport=line)
+    waiting = Client("http://nowhere", "triage", max_pending=2, transport=line)
     back = threading.Timer(0.3, lambda: setattr(line, "away", False))
     back.start()
     for number in range(10):
-        waiting.answer(f"event-{number}", correct=True)
+        waiting.send_outcome(f"event-{number}", correct=True)
     waiting.close()
     assert len(line.seen) == 10
     back.join()

@@ -1,4 +1,4 @@
-"""The files of deploy/, asked of the programs that will read them."""
+"""The files in deploy/, checked with the programs that read them."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def done(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def compose(**environment: str) -> Any:
-    """What compose makes of the file; no daemon is asked."""
+    """The file as compose parses it; no daemon is needed."""
     for words in (("docker", "compose"), ("docker-compose",)):
         if shutil.which(words[0]) and done(*words, "version").returncode == 0:
             return done(*words, "-f", str(DEPLOY / "compose.yaml"), "config", **environment)
@@ -46,7 +46,7 @@ def test_compose_asks_for_the_password() -> None:
 
 @pytest.fixture
 def unit(tmp_path: Path) -> str:
-    """The unit with a program that is there."""
+    """The unit with a program that exists."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze")
     text = (DEPLOY / "gaptron.service").read_text()
@@ -68,7 +68,7 @@ def test_systemd_rates_the_unit_as_closed(unit: str) -> None:
 
 
 def test_the_commands_of_the_files_are_ours() -> None:
-    """Every line that starts `gaptron serve` somewhere has options that there are."""
+    """Every line that starts `gaptron serve` uses existing options."""
     from gaptron.cli.serve import serve  # noqa: PLC0415
 
     known = {f"--{name.replace('_', '-')}" for name in serve.__annotations__} - {"--return"}

@@ -1,4 +1,4 @@
-"""Bodies and requests that nobody should send: each gets an answer that says so, none gets a 500."""
+"""Malformed and malicious requests: each is refused with a problem, none causes a 500."""
 
 import asyncio
 import json
@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 
 from gaptron.serve import openapi
 from gaptron.serve.keys import new_key
-from gaptron.serve.words import LARGEST_BODY
+from gaptron.serve.routes import OPERATIONS
+from gaptron.serve.schemas import MAX_BODY_BYTES
 from tests.serve.process import running
 from tests.serve.served import Served
 
@@ -38,7 +39,7 @@ JSON = {"Content-Type": "application/json"}
         (b'{"x":[' + b"1," * 20_000 + b"1]}", 422),
         (b'{"x":{"indices":[99999999999],"values":[1]}}', 422),
         (b'{"x":[0.1,0.2],"event_id":"a\\u0000"}', 422),
-        (b" " * (LARGEST_BODY + 1), 413),
+        (b" " * (MAX_BODY_BYTES + 1), 413),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -46,17 +47,17 @@ def test_a_hostile_body_is_refused(served: Served, body: bytes, status: int) -> 
     response = served.call("POST", DECISIONS, content=body, headers=JSON)
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
-    assert served.service.desk._seq == 1
+    assert served.service.coordinator._seq == 1
 
 
 def test_of_a_doubled_key_the_last_counts(served: Served) -> None:
-    """As in nearly every reader of JSON; what counted is in the answer and in the log."""
+    """As in nearly every JSON parser; the response and the log have the value that was used."""
     response = served.call("POST", DECISIONS, content=b'{"event_id":"a","event_id":"b","x":[0.1,0.2]}', headers=JSON)
     assert response.json()["event_id"] == "b"
 
 
 def test_a_body_of_another_kind_is_refused(served: Served) -> None:
-    """A stranger's page can make a browser send a form, but not this header, without asking first."""
+    """A web page of another origin can make a browser send a form, but not this header without a preflight request."""
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         response = served.call("POST", DECISIONS, content=b'{"x":[0.1,0.2]}', headers={"Content-Type": kind})
         assert response.status_code == 415
@@ -76,13 +77,13 @@ def test_what_is_not_there_is_a_problem_too(served: Served) -> None:
 
 
 def test_without_keys_another_host_is_refused(served: Served) -> None:
-    """A name that a stranger points at this machine."""
+    """A host name that somebody else points at this machine (DNS rebinding)."""
     assert served.call("GET", "/v1/models", headers={"Host": "evil.example"}).status_code == 403
     for host in ("localhost", "127.0.0.1:8717", "[::1]:8717"):
         assert served.call("GET", "/v1/models", headers={"Host": host}).status_code == 200
 
 
-def test_every_answer_is_safe_for_browsers(served: Served) -> None:
+def test_every_response_is_safe_for_browsers(served: Served) -> None:
     for path in ("/", "/api", "/v1/models", "/nothing", "/metrics"):
         headers = served.call("GET", path).headers
         assert "default-src 'self'" in headers["content-security-policy"]
@@ -90,19 +91,18 @@ def test_every_answer_is_safe_for_browsers(served: Served) -> None:
 
 
 def test_with_keys_each_path_needs_its_role(tmp_path: Path) -> None:
-    from gaptron.serve.routes import PATHS  # noqa: PLC0415
     from gaptron.serve.store import open_store  # noqa: PLC0415
 
     store, texts = open_store(str(tmp_path / "store")), {}
-    store.lead()
-    for role in ("decide", "answer", "read", "admin"):
+    store.acquire_lease()
+    for role in ("decide", "feedback", "read", "admin"):
         key, texts[role] = new_key([role], None)
         store.add_key(key)
     store.close()
     served = Served(str(tmp_path / "store"))
-    for path in PATHS:
-        where = path.path.replace("{model}", "m").replace("{event}", "e")
-        if path.handler == "events":
+    for path in OPERATIONS:
+        where = path.path.replace("{model}", "m").replace("{event_id}", "e")
+        if path.path.endswith("/events"):
             continue
         for role, text in [*texts.items(), (None, "gap_x_y")]:
             response = served.call(path.method, where, headers={"Authorization": f"Bearer {text}"})
@@ -116,16 +116,19 @@ def test_with_keys_each_path_needs_its_role(tmp_path: Path) -> None:
     served.close()
 
 
-def test_too_many_waiting_rows_are_refused_for_a_while(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gaptron.serve.desk.MOST_WAITING_ROWS", -1)
+def test_requests_are_refused_while_too_many_rows_are_not_on_disk(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gaptron.serve.coordinator.MAX_UNCOMMITTED_ROWS", -1)
     response = served.decide("a")
     assert response.status_code == 503 and response.headers["retry-after"] == "1"
+    assert response.json()["title"] == "Service Unavailable"
     monkeypatch.undo()
     assert served.decide("a").status_code == 201
 
 
 def test_a_sender_that_never_ends_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gaptron.serve.web.SLOWEST_BODY", 0.05)
+    monkeypatch.setattr("gaptron.serve.middleware.BODY_TIMEOUT", 0.05)
 
     async def drops() -> Any:
         yield b"{"
@@ -136,19 +139,19 @@ def test_a_sender_that_never_ends_is_cut_off(served: Served, monkeypatch: pytest
 
 
 def test_the_document_describes_what_is_there() -> None:
-    document = json.loads(json.dumps(openapi.document()))
+    document = json.loads(json.dumps(openapi.document(OPERATIONS)))
     assert document["openapi"] == "3.1.0"
     decide = document["paths"]["/v1/models/{model}/decisions"]["post"]
     assert decide["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/DecisionRequest")
     names = set(document["components"]["schemas"])
-    assert {"DecisionRequest", "DecisionAnswer", "Outcome", "Problem", "NewModel"} <= names
+    assert {"DecisionRequest", "Decision", "Outcome", "Problem", "NewModel"} <= names
     text = json.dumps(document)
     assert set(re.findall(r'"#/components/schemas/(\w+)"', text)) <= names
 
 
 @pytest.mark.slow
 def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
-    """Requests made of the document: no 500, no status that the document does not have."""
+    """Requests generated from the document: no 500, no undocumented status."""
     schemathesis = pytest.importorskip("schemathesis")
     with running(str(tmp_path / "store"), tmp_path) as server:
         server.wait_ready()

@@ -1,4 +1,4 @@
-"""Any order of requests, refusals, waits and restarts, against a model of dicts and a learner of its own."""
+"""Requests, refusals, timeouts and restarts in any order, compared with a reference of dicts and a learner."""
 
 import shutil
 import tempfile
@@ -23,23 +23,23 @@ WAIT = 60.0
 
 
 class Requests(RuleBasedStateMachine):
-    """What the service should say is computed here from nothing but what was asked."""
+    """The expected responses are computed from the requests alone."""
 
-    @initialize(waits=st.booleans(), control=st.sampled_from([0.0, 0.2]))
-    def begin(self, waits: bool, control: float) -> None:
+    @initialize(waits=st.booleans(), epsilon=st.sampled_from([0.0, 0.2]))
+    def begin(self, waits: bool, epsilon: float) -> None:
         self.folder = tempfile.mkdtemp(prefix="gaptron-machine-")
         self.served = Served(self.folder)
         self.labels = ["a", "b", "c"]
-        spec = {"name": "m", "labels": self.labels, "control": control, **SMALL}
+        spec = {"name": "m", "labels": self.labels, "epsilon": epsilon, **SMALL}
         self.waits = waits
-        self.served.make(**spec, **({"wait": WAIT, "default": "wrong"} if waits else {}))
+        self.served.make(**spec, **({"feedback_timeout": WAIT, "on_timeout": "wrong"} if waits else {}))
         self.key = self.served.model("m").key
-        self.shadow = gaptron.Learner(
+        self.twin = gaptron.Learner(
             "gaptron",
             classes=self.labels,
             n_features=None,
             feedback="bandit",
-            control=control,
+            epsilon=epsilon,
             seed=0,
             **SMALL["settings"],
         )
@@ -56,26 +56,30 @@ class Requests(RuleBasedStateMachine):
 
     # --- deciding ---------------------------------------------------------------------------------------------------
 
-    def _request(self, x: list[float], played: str, chance: float) -> dict[str, Any]:
-        more = {"played": {"label": played, "probability": chance}} if self.mode == "apprentice" else {}
+    def _request(self, x: list[float], played: str, propensity: float) -> dict[str, Any]:
+        more = {"played": {"label": played, "propensity": propensity}} if self.mode == "shadow" else {}
         return {"x": x, **more}
 
     def _event(self, which: int) -> str:
         return list(self.decided)[which % len(self.decided)]
 
-    @rule(x=ROWS, played=st.sampled_from(["a", "b"]), chance=st.sampled_from([0.25, 1.0]))
-    def decide(self, x: list[float], played: str, chance: float) -> None:
-        event, request = f"event-{len(self.decided)}", self._request(x, played, chance)
+    @rule(x=ROWS, played=st.sampled_from(["a", "b"]), propensity=st.sampled_from([0.25, 1.0]))
+    def decide(self, x: list[float], played: str, propensity: float) -> None:
+        event, request = f"event-{len(self.decided)}", self._request(x, played, propensity)
         response = self.served.decide(event, model="m", **request)
         assert response.status_code == 201, response.text
         answer = response.json()
         self._time()
-        p = self.shadow.distribution(np.array([x]))[0]
+        p = self.twin.distribution(np.array([x]))[0]
         code = int(draw(p, int(p.argmax()), draws.number(self.key, event)))
-        if self.mode == "apprentice":
-            assert (answer["label"], answer["probability"], answer["would"]) == (played, chance, self.labels[code])
+        if self.mode == "shadow":
+            assert (answer["label"], answer["propensity"], answer["shadow_label"]) == (
+                played,
+                propensity,
+                self.labels[code],
+            )
         else:
-            assert answer["label"] == self.labels[code] and answer["probability"] == p[code]
+            assert answer["label"] == self.labels[code] and answer["propensity"] == p[code]
             assert list(answer["distribution"].values()) == p.tolist()
         assert answer["version"] == self.learned
         self.decided[event] = {"request": request, "answer": answer, "due": self.latest + round(1e6 * WAIT)}
@@ -92,25 +96,24 @@ class Requests(RuleBasedStateMachine):
         if request == known["request"]:
             assert response.status_code == 200 and response.json() == known["answer"]
         else:
-            assert response.status_code == 422 and response.json()["type"] == "/problems/other-request"
+            assert response.status_code == 422 and response.json()["type"] == "/problems/event-id-reused"
 
-    @rule(every=st.booleans())
-    def exclude(self, every: bool) -> None:
-        exclude = self.labels if every else ["nobody"]
-        response = self.served.decide(None, [0.5, 0.5, 0.5], model="m", exclude=exclude)
+    @rule(available=st.sampled_from([[], ["nobody"]]))
+    def refuse_available(self, available: list[str]) -> None:
+        response = self.served.decide(None, [0.5, 0.5, 0.5], model="m", available=available)
         assert response.status_code == 422
 
-    # --- answering --------------------------------------------------------------------------------------------------
+    # --- outcomes --------------------------------------------------------------------------------------------------
 
     @rule(outcome=OUTCOMES)
     def answer_nobody(self, outcome: dict[str, Any]) -> None:
-        assert self.served.answer("nobody", model="m", **outcome).status_code == 404
+        assert self.served.send_outcome("nobody", model="m", **outcome).status_code == 404
 
     @precondition(lambda self: self.decided)
     @rule(which=WHICH, outcome=OUTCOMES)
     def answer(self, which: int, outcome: dict[str, Any]) -> None:
         event = self._event(which)
-        response = self.served.answer(event, model="m", **outcome)
+        response = self.served.send_outcome(event, model="m", **outcome)
         if event not in self.answered:
             self._time()
             self.answered[event] = outcome
@@ -127,9 +130,9 @@ class Requests(RuleBasedStateMachine):
         decision, outcome = self.decided[event], self.answered.get(event, {"correct": False})
         if "void" in outcome:
             return
-        label, chance = decision["answer"]["label"], decision["answer"]["probability"]
+        label, propensity = decision["answer"]["label"], decision["answer"]["propensity"]
         right = outcome["correct"] if "correct" in outcome else outcome["label"] == label
-        self.shadow.learn_logged(decision["request"]["x"], label, chance, correct=right)
+        self.twin.learn_logged(decision["request"]["x"], label, propensity, correct=right)
         self.learned += 1
 
     # --- as time goes by, and restarts ------------------------------------------------------------------------------
@@ -157,11 +160,11 @@ class Requests(RuleBasedStateMachine):
         self.labels = [*self.labels, new]
         self._time()
         assert self.served.call("PATCH", "/v1/models/m", {"add_labels": [new]}).json()["labels"] == self.labels
-        self.shadow.grow(classes=self.labels)
+        self.twin.grow(classes=self.labels)
 
     @rule()
     def change_mode(self) -> None:
-        self.mode = "apprentice" if self.mode == "live" else "live"
+        self.mode = "shadow" if self.mode == "live" else "live"
         self._time()
         assert self.served.call("PATCH", "/v1/models/m", {"mode": self.mode}).json()["mode"] == self.mode
 
@@ -170,9 +173,9 @@ class Requests(RuleBasedStateMachine):
     @invariant()
     def every_weight_is_equal(self) -> None:
         model = self.served.model("m")
-        assert np.array_equal(model.adapter.learner.weights, self.shadow.weights) or not self.learned
+        assert np.array_equal(model.adapter.learner.weights, self.twin.weights) or not self.learned
         assert model.version == self.learned
-        assert set(model.waiting) == set(self.open)
+        assert set(model.pending) == set(self.open)
 
     @invariant()
     def every_decision_is_shown_as_it_was_made(self) -> None:

@@ -1,7 +1,7 @@
-"""A loss of power, as far as it can be played: the end of the write-ahead log is cut, torn or not what was written.
+"""A simulated loss of power: the end of the write-ahead log is cut, torn or overwritten.
 
-What SQLite has synchronised stays; here everything behind some byte is lost or damaged, wherever that byte is. The
-store must open, hold a beginning of the log, whole commits only, and fold to itself.
+What SQLite has synchronised stays; here everything after a random byte is lost or damaged. The store must open and
+contain a prefix of the log that ends with a complete commit and replays.
 """
 
 import shutil
@@ -34,45 +34,43 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
         served.call("POST", "/v1/models/triage/decisions/batch", {"decisions": rows})
         outcomes = [{"event_id": f"e{block}-{t}", "correct": t % 3 == 0} for t in range(6)]
         served.call("POST", "/v1/models/triage/outcomes", {"outcomes": outcomes})
-        ends.append(served.service.desk._seq)
+        ends.append(served.service.coordinator._seq)
     shutil.copytree(served.place, folder / "copy")
     served.close()
     assert (folder / "copy" / "gaptron.db-wal").stat().st_size > 100_000, "or nothing would be torn"
     return folder / "copy", ends
 
 
-def damaged(way: str, data: bytes, at: int, chance: Any) -> bytes:
+def damaged(way: str, data: bytes, at: int, rng: Any) -> bytes:
     if way == "cut":
         return data[:at]
     if way == "zeros":
         return data[:at] + bytes(len(data) - at)
     if way == "noise":
-        return data[:at] + chance.bytes(len(data) - at)
+        return data[:at] + rng.bytes(len(data) - at)
     page = bytearray(data)  # one page in the middle is not what was written, though later ones are
-    page[at : at + 4096] = chance.bytes(min(4096, len(data) - at))
+    page[at : at + 4096] = rng.bytes(min(4096, len(data) - at))
     return bytes(page)
 
 
 @pytest.mark.parametrize("way", ["cut", "zeros", "noise", "page"])
-def test_what_is_left_of_a_torn_log_is_a_beginning_that_folds(
-    grown: tuple[Path, list[int]], tmp_path: Path, way: str
-) -> None:
+def test_a_torn_log_leaves_a_prefix_that_replays(grown: tuple[Path, list[int]], tmp_path: Path, way: str) -> None:
     source, ends = grown
     wal = (source / "gaptron.db-wal").read_bytes()
-    chance, lengths = np.random.default_rng(0), set()
+    rng, lengths = np.random.default_rng(0), set()
     for number in range(CUTS):
         place = tmp_path / str(number)
         shutil.copytree(source, place)
         (place / "gaptron.db-shm").unlink(missing_ok=True)
-        at = int(chance.integers(0, len(wal)))
-        (place / "gaptron.db-wal").write_bytes(damaged(way, wal, at, chance))
+        at = int(rng.integers(0, len(wal)))
+        (place / "gaptron.db-wal").write_bytes(damaged(way, wal, at, rng))
         store = open_store(str(place))
-        assert store.lead()
+        assert store.acquire_lease()
         rows = [row.seq for row, _ in store.read()]
         assert rows == list(range(1, len(rows) + 1))
         done = replay(store)
         lengths.add(len(rows))
-        assert done.entries == len(rows) <= ends[-1]
+        assert done.events == len(rows) <= ends[-1]
         store.close()
         shutil.rmtree(place)
     assert len(lengths) > 5, "the cuts were all in one place"
@@ -82,15 +80,15 @@ def test_what_is_left_of_a_torn_log_is_a_beginning_that_folds(
 
 def test_every_commit_waits_for_the_disk(tmp_path: Path) -> None:
     store: Any = open_store(str(tmp_path / "store"))
-    store.lead()
+    store.acquire_lease()
     assert store._writing().execute("pragma synchronous").fetchone() == (2,), "FULL"
     assert store._writing().execute("pragma journal_mode").fetchone() == ("wal",)
     store.close()
 
 
 @pytest.mark.slow
-def test_the_system_is_asked_to_synchronise_between_a_row_and_its_answer(tmp_path: Path) -> None:
-    """By strace: the write-ahead log is written, synchronised, and only then does the answer go out."""
+def test_a_row_is_synchronised_before_its_response_is_sent(tmp_path: Path) -> None:
+    """By strace: the write-ahead log is written and synchronised before the response is sent."""
     if shutil.which("strace") is None:
         pytest.skip("no strace")
     trace, place = tmp_path / "trace", str(tmp_path / "store")
@@ -120,6 +118,6 @@ def test_the_system_is_asked_to_synchronise_between_a_row_and_its_answer(tmp_pat
         elif ("fdatasync resumed" in line or "fsync resumed" in line) and "= 0" in line:
             written = False
         elif "HTTP/1.1 201" in line:
-            assert not written, "an answer went out before its row was synchronised"
+            assert not written, "a response was sent before its row was synchronised"
             answers += 1
     assert answers == 5 and "-wal>" in trace.read_text()

@@ -1,8 +1,8 @@
-"""A loss of power while SQLite writes: what was not synchronised is lost, torn or there, in any combination.
+"""A loss of power while SQLite writes: unsynchronised data is lost, torn or written, in any combination.
 
-strace records every write and every synchronisation of a store that grows. At some moment the power goes: each file has
-all that was written before its last synchronisation, and of what came after some sectors. The store that is left must
-open, be sound, and have every commit that had returned.
+strace records every write and every synchronisation of a growing store. After a simulated loss of power, each file
+contains everything written before its last synchronisation, and some sectors of what was written later. The store must
+open, pass the integrity check, and contain every commit that had returned.
 """
 
 import re
@@ -22,15 +22,15 @@ pytestmark = pytest.mark.slow
 SECTOR, LOSSES = 512, 80
 GROWS = """
 import os, sys
-from gaptron.serve.entries import Row
+from gaptron.serve.events import Row
 from gaptron.serve.store import Snapshot, open_store
 
 store = open_store(sys.argv[1])
-store.lead()
+store.acquire_lease()
 store._writing().execute("pragma wal_autocheckpoint = 60")
 seq = 0
 for commit in range(150):
-    rows = [Row(seq + n, "m", "decision", f"e{seq + n}", seq + n, "x" * 700) for n in range(1, 1 + commit % 7 + 1)]
+    rows = [Row(seq + n, "m", "decided", f"e{seq + n}", seq + n, "x" * 700) for n in range(1, 1 + commit % 7 + 1)]
     store.append(rows, [Snapshot("m", rows[-1].seq, b"s" * 3000)] if commit % 10 == 9 else [])
     seq = rows[-1].seq
     os.write(1, b"on disk %d\\n" % seq)
@@ -81,25 +81,25 @@ def events(trace: str) -> list[Event]:
     return found
 
 
-def written(image: bytearray, event: Event, chance: Any = None) -> None:
-    """Do what an event did; with `chance`, only to some of its sectors."""
+def written(image: bytearray, event: Event, rng: Any = None) -> None:
+    """Do what an event did; with `rng`, only to some of its sectors."""
     if event.kind == "length":
         del image[event.at :]
         image.extend(bytes(event.at - len(image)))
         return
     end = event.at + len(event.data)
     image.extend(bytes(max(0, end - len(image))))
-    if chance is None:
+    if rng is None:
         image[event.at : end] = event.data
         return
-    how = chance.random()  # whole, not at all, or sector by sector
+    how = rng.random()  # whole, not at all, or sector by sector
     for start in range(0, len(event.data), SECTOR):
-        if how < 0.4 or (how > 0.7 and chance.random() < 0.5):
+        if how < 0.4 or (how > 0.7 and rng.random() < 0.5):
             piece = event.data[start : start + SECTOR]
             image[event.at + start : event.at + start + len(piece)] = piece
 
 
-def after_power_loss(happened: list[Event], chance: Any) -> dict[str, bytearray]:
+def after_power_loss(happened: list[Event], rng: Any) -> dict[str, bytearray]:
     """The files as they may be."""
     safe: dict[str, bytearray] = {"gaptron.db": bytearray(), "gaptron.db-wal": bytearray()}
     unsafe: dict[str, list[Event]] = {name: [] for name in safe}
@@ -112,7 +112,7 @@ def after_power_loss(happened: list[Event], chance: Any) -> dict[str, bytearray]
             unsafe[event.file].append(event)
     for name, image in safe.items():
         for event in unsafe[name]:
-            written(image, event, chance)
+            written(image, event, rng)
     return safe
 
 
@@ -130,16 +130,16 @@ def test_every_commit_that_returned_survives_a_loss_of_power(tmp_path: Path) -> 
     first = next(number for number, event in enumerate(log) if event.kind == "on disk")
     kinds = [(event.kind, event.file) for event in log]
     assert kinds.count(("sync", "gaptron.db")) > 5, "no checkpoint was seen"
-    chance, survived = np.random.default_rng(0), set()
+    rng, survived = np.random.default_rng(0), set()
     for number in range(LOSSES):
-        moment = int(chance.integers(first, len(log)))
+        moment = int(rng.integers(first, len(log)))
         acknowledged = max(event.at for event in log[: moment + 1] if event.kind == "on disk")
         place = tmp_path / f"image-{number}"
         place.mkdir()
-        for name, image in after_power_loss(log[: moment + 1], chance).items():
+        for name, image in after_power_loss(log[: moment + 1], rng).items():
             (place / name).write_bytes(image)
         store = open_store(str(place))
-        assert store.lead()
+        assert store.acquire_lease()
         rows = [row.seq for row, _ in store.read()]
         assert rows == list(range(1, len(rows) + 1))
         assert len(rows) >= acknowledged, "a commit that had returned is lost"

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gaptron import validation
+from gaptron.data import examples
+from gaptron.data.examples import checked
+from gaptron.data.labels import Classes
 from gaptron.errors import InputError
-from gaptron.streams import Stream, block, prepare
+from gaptron.streams import Stream, prepare, raw_chunk
 from gaptron.types import Sparse
-from gaptron.validation import Classes, checked
 
 
 def test_arrays_are_shared_where_they_are_tidy():
@@ -55,7 +56,7 @@ def test_labels_stay_as_they_are(y, classes, codes):
 
 def test_a_text_is_no_number_and_a_number_no_text():
     for y, classes in ((["1", "2"], [1, 2]), ([1, 2], ["1", "2"])):
-        with pytest.raises(InputError, match="is not among the classes"):
+        with pytest.raises(InputError, match="is not one of the classes"):
             Stream.from_arrays(np.eye(2), y, classes=classes)
 
 
@@ -84,10 +85,10 @@ def test_a_stream_is_shown_in_a_line():
 
 def test_a_stream_is_validated_once(monkeypatch):
     looked = []
-    plain = validation.norms
-    monkeypatch.setattr(validation, "norms", lambda X: looked.append(X) or plain(X))
-    monkeypatch.setattr(block, "norms", lambda X: looked.append(X) or plain(X))
-    monkeypatch.setattr(validation, "as_table", lambda X: pytest.fail("looked at again"))
+    plain = examples.norms
+    monkeypatch.setattr(examples, "norms", lambda X: looked.append(X) or plain(X))
+    monkeypatch.setattr(raw_chunk, "norms", lambda X: looked.append(X) or plain(X))
+    monkeypatch.setattr(examples, "as_table", lambda X: pytest.fail("looked at again"))
     stream = Stream.from_arrays(np.eye(3) * 2, [0, 1, 2])
     first = checked(stream)
     assert checked(stream) is first and checked(first) is first

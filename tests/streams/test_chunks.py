@@ -41,18 +41,18 @@ def test_chunks_equal_the_whole(tmp_path, name, size):
         np.testing.assert_array_equal(labels, whole.y)
 
 
-def test_what_is_given_is_not_learned(tmp_path):
+def test_classes_and_width_that_are_given_are_not_searched_for(tmp_path):
     path = put(tmp_path, "a.svm", CHUNKED["a.svm"])
-    told = open_stream(path, classes=range(3), n_features=7, chunk=10)
-    assert told.notes == () and told.n_rounds is None
-    np.testing.assert_array_equal(together(told)[0], X)
+    given = open_stream(path, classes=range(3), n_features=7, chunk=10)
+    assert given.notes == () and given.n_rounds is None
+    np.testing.assert_array_equal(together(given)[0], X)
     learned = open_stream(path, classes=[2, 1, 0], chunk=10)
-    assert learned.notes == ("classes and width learned by one pass over the file",)
+    assert learned.notes == ("classes and width found in a first pass over the file",)
     assert learned.classes == (2, 1, 0)
     np.testing.assert_array_equal(together(learned)[1], 2 - y)
 
 
-def test_standard_input_is_read_once_and_must_be_told(monkeypatch):
+def test_standard_input_is_read_once_and_needs_classes_and_width(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CHUNKED["a.svm"])))
     with pytest.raises(StreamError, match=r"standard input: .*classes=.*n_features="):
         open_stream("-", chunk=10)
@@ -102,7 +102,7 @@ def test_standard_input_counts_as_its_first_chunk_does(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0 0:1\n1 1:1\n0 2:1\n")))
     chunks = open_stream("-", chunk=1, classes=[0, 1], n_features=3)
     assert chunks.index_base is None
-    parts = list(chunks.parts())
+    parts = list(chunks.streams())
     assert [part.index_base for part in parts] == [0, 0, 0]
     assert [part.X.indices.tolist() for part in parts] == [[0], [1], [2]]
 
@@ -142,15 +142,15 @@ def test_a_parquet_error_names_its_row(tmp_path):
         list(open_stream(path, classes=range(3), n_features=7, chunk=10))
 
 
-def test_an_empty_file_holds_no_rounds(tmp_path):
+def test_an_empty_file_is_refused(tmp_path):
     path = put(tmp_path, "a.svm", "# nothing\n")
-    with pytest.raises(StreamError, match="holds no rounds"):
+    with pytest.raises(StreamError, match="contains no rounds"):
         open_stream(path, chunk=10)
-    with pytest.raises(StreamError, match="holds no rounds"):
+    with pytest.raises(StreamError, match="contains no rounds"):
         list(open_stream(path, chunk=10, classes=[0, 1], n_features=2))
 
 
-def test_what_cannot_be_cut_says_so(tmp_path, monkeypatch):
+def test_formats_that_cannot_be_chunked_are_refused(tmp_path, monkeypatch):
     with pytest.raises(StreamError, match="npz cannot be read in chunks"):
         open_stream(put(tmp_path, "a.npz", WRITTEN["dense.npz"][0]), chunk=10)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(WRITTEN["dense.parquet"][0])))
@@ -166,7 +166,7 @@ def test_sizes_are_positive(tmp_path, setting):
 
 
 def test_a_file_larger_than_the_memory_it_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "PIECE", 1 << 15)
+    monkeypatch.setattr(source, "CHUNK_BYTES", 1 << 15)
     path = tmp_path / "large.svm"
     line = " ".join(f"{i}:0.{i:04d}" for i in range(1, 60))
     with path.open("w") as file:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from gaptron.data.examples import checked
 from gaptron.errors import InputError, StreamError
 from gaptron.streams import FORMATS, Stream, open_stream
-from gaptron.validation import checked
 from tests.streams import writers
 from tests.streams.writers import put
 
@@ -24,16 +24,16 @@ LINES: list[tuple] = [
     ("a.svm", "0 1:1\n1:1 2:1\n", {}, 2, "label '1:1' is not a number"),
     ("a.svm", "0 1:1\n1 3:1 2:1\n", {}, 2, "feature index 2 comes after 3"),
     ("a.svm", "0 1:1\n1 3:1 3:1\n", {}, 2, "feature index 3 comes after 3"),
-    ("a.svm", "0 1:1\n1 99999999999:1\n", {}, 2, "past the largest"),
+    ("a.svm", "0 1:1\n1 99999999999:1\n", {}, 2, "larger than the largest"),
     ("a.svm", "0 1:1\n1 qid:1 2:1 qid:2\n", {}, 2, "'qid:2' is not index:value"),
     ("a.svm", "0 1:1\n0.5 1:1\n", {}, 2, "label 0.5 is not a whole number"),
     ("a.svm", "0 1:1\nnan 1:1\n", {}, 2, "label nan is not a whole number"),
     ("a.svm", "0 1:1\n1 1:1 # fine\n\n0 1:nan\n", {}, 4, "NaN or infinite"),
     ("a.svm", "0 1:1\n1 1:-inf\n", {}, 2, "NaN or infinite"),
-    ("a.svm", "0 1:1\n1 5:1\n", {"n_features": 4}, 2, "feature index 5 is past the last one, 4"),
-    ("a.svm", "0 0:1\n1 4:1\n", {"n_features": 4}, 2, "feature index 4 is past the last one, 3"),
-    ("a.svm", "0 1:1\n-1 1:1\n", {"classes": [0, 1]}, 2, "label -1 is not among the classes 0, 1"),
-    ("a.svm", "0 1:1\n9 1:1\n", {"classes": range(9)}, 2, "not among the classes 0, 1, 2, 3, 4, ..., 8"),
+    ("a.svm", "0 1:1\n1 5:1\n", {"n_features": 4}, 2, "feature index 5 is larger than the last one, 4"),
+    ("a.svm", "0 0:1\n1 4:1\n", {"n_features": 4}, 2, "feature index 4 is larger than the last one, 3"),
+    ("a.svm", "0 1:1\n-1 1:1\n", {"classes": [0, 1]}, 2, "label -1 is not one of the classes 0, 1"),
+    ("a.svm", "0 1:1\n9 1:1\n", {"classes": range(9)}, 2, "not one of the classes 0, 1, 2, 3, 4, ..., 8"),
     ("a.csv", "1,2,0\n1,x,1\n", {}, 2, "column 1: 'x' is not a number"),
     ("a.csv", "u,v,label\n1,2,0\n1,,1\n", {}, 3, "column v: '' is not a number"),
     ("a.csv", "label,u,v\n0,1,2\n\n1,1,z\n", {}, 4, "column v: 'z' is not a number"),
@@ -41,27 +41,33 @@ LINES: list[tuple] = [
     ("a.csv", "u,v,label\n1,2,0\n1,2,3,4\n", {}, 3, "4 cells where 3 are expected"),
     ("a.csv", "u,v,label\n1,2,0\n1,2,\n", {}, 3, "the label is missing"),
     ("a.csv", "u,v,label\n1,2,0\n1,nan,1\n", {}, 3, "NaN or infinite"),
-    ("a.csv", "u,v,label\n1,2,a\n1,2,c\n", {"classes": ["a", "b"]}, 3, "label c is not among the classes a, b"),
+    ("a.csv", "u,v,label\n1,2,a\n1,2,c\n", {"classes": ["a", "b"]}, 3, "label c is not one of the classes a, b"),
     ("a.csv", "u,label\n1,a\n1,b\n", {"n_features": 2}, 2, "1 features where n_features is 2"),
     ("a.csv", "u;v;label\n1;2;0\n", {}, 1, "separated by ','"),
     ("a.csv", b"u,v,label\n1,2,0\n1,2,\xff\n", {}, 3, "not UTF-8"),
-    ("a.csv", "u,v,label\r1,2,0\r1,2,1\r", {}, 1, "a carriage return stands alone: end lines with a line feed"),
-    ("a.csv", "u,v,label\n1,2,0\n1,2\r,1\n", {}, 3, "a carriage return stands alone"),
-    ("a.svm", "0 1:1\n1 2:1\r1 1:1\n", {}, 2, "a carriage return stands alone"),
-    ("a.vw", "1 | a\n2 | a\r1 | b\n", {}, 2, "a carriage return stands alone"),
+    ("a.csv", "u,v,label\r1,2,0\r1,2,1\r", {}, 1, "a carriage return inside a line: end lines with a line feed"),
+    ("a.csv", "u,v,label\n1,2,0\n1,2\r,1\n", {}, 3, "a carriage return inside a line"),
+    ("a.svm", "0 1:1\n1 2:1\r1 1:1\n", {}, 2, "a carriage return inside a line"),
+    ("a.vw", "1 | a\n2 | a\r1 | b\n", {}, 2, "a carriage return inside a line"),
     ("a.csv", "u,v,label\n1,2,0\n1,1_0,1\n", {}, 3, "column v: '1_0' is not a number"),
     ("a.csv", "u,v,label\n1,2,0\n1,\uff11,1\n", {}, 3, "column v: '\uff11' is not a number"),
     ("a.csv", "u,v,label\n1,2,0\n1,0x10,1\n", {}, 3, "column v: '0x10' is not a number"),
     ("a.csv", "u,v,label\n1,2,0\n1,1e999,1\n", {}, 3, "NaN or infinite"),
     ("a.csv", f"u,v,label\n1,2,0\n1,{'x' * 999},1\n", {}, 3, f"column v: '{'x' * 37}...' is not a number"),
-    ("a.csv", 'u,v,label\n1,2,"a\n3,4,b"\n', {}, 2, "the cells of the line cannot be told apart"),
-    ("a.csv", f"u,v,label\n1,2,{'a' * 200_000}\n1,2,b\n", {}, 2, "the cells of the line cannot be told apart"),
+    ("a.csv", 'u,v,label\n1,2,"a\n3,4,b"\n', {}, 2, "the line cannot be split into cells"),
+    ("a.csv", f"u,v,label\n1,2,{'a' * 200_000}\n1,2,b\n", {}, 2, "the line cannot be split into cells"),
     ("a.svm", "0 1:1\n1 1_0:1\n", {}, 2, "'1_0:1' is not index:value"),
     ("a.svm", "0 1:1\n1 10:1_0\n", {}, 2, "'10:1_0' is not index:value"),
     ("a.svm", "0 1:1\n1_0 10:1\n", {}, 2, "label '1_0' is not a number"),
     ("a.svm", "0 1:1\n1 \uff11:1\n", {}, 2, "is not index:value"),
-    ("a.svm", f"0 1:1\n1 {'9' * 5000}:1\n", {}, 2, "is past the largest"),
-    ("a.svm", "0 1:1\n1 2147483648:1\n", {}, 2, "feature index 2147483648 is past the largest, 2147483647"),
+    ("a.svm", f"0 1:1\n1 {'9' * 5000}:1\n", {}, 2, "is larger than the largest"),
+    (
+        "a.svm",
+        "0 1:1\n1 2147483648:1\n",
+        {},
+        2,
+        "feature index 2147483648 is larger than the largest allowed, 2147483647",
+    ),
     ("a.vw", "1 | a\n2 | a:1_0\n", {}, 2, "'1_0' is not a number"),
     ("a.vw", "1 | a\n2 1_0 | a:1\n", {}, 2, "'1_0' is not a number"),
     ("a.vw", "1 | a\n2 | a:nan\n", {}, 2, "NaN or infinite"),
@@ -78,36 +84,41 @@ LINES: list[tuple] = [
 ]
 
 
-@pytest.mark.parametrize("name,text,told,line,problem", LINES)
-def test_a_bad_line_is_named(tmp_path, name, text, told, line, problem):
+@pytest.mark.parametrize("name,text,options,line,problem", LINES)
+def test_a_bad_line_is_named(tmp_path, name, text, options, line, problem):
     path = put(tmp_path, name, text)
     with pytest.raises(StreamError) as caught:
-        open_stream(path, **told)
+        open_stream(path, **options)
     assert caught.value.line == line and caught.value.source == str(path)
     assert problem in str(caught.value) and f", line {line}: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 FILES = [
-    ("a.svm", "", {}, "holds no rounds"),
-    ("a.csv", "\n\n", {}, "holds no rounds"),
-    ("a.csv", "u,v,label\n", {}, "holds no rounds"),
-    ("a.vw", "", {}, "holds no rounds"),
-    ("a.parquet", writers.parquet_dense(np.zeros((0, 2)), np.zeros(0)), {}, "holds no rounds"),
-    ("a.npz", writers.npz(X=np.zeros((0, 2)), y=np.zeros(0)), {}, "holds no rounds"),
+    ("a.svm", "", {}, "contains no rounds"),
+    ("a.csv", "\n\n", {}, "contains no rounds"),
+    ("a.csv", "u,v,label\n", {}, "contains no rounds"),
+    ("a.vw", "", {}, "contains no rounds"),
+    ("a.parquet", writers.parquet_dense(np.zeros((0, 2)), np.zeros(0)), {}, "contains no rounds"),
+    ("a.npz", writers.npz(X=np.zeros((0, 2)), y=np.zeros(0)), {}, "contains no rounds"),
     ("a.svm", "1 1:1\n1 2:1\n", {}, "every round has label 1"),
     ("a.svm", "1\n2\n", {}, "no round has a feature"),
     ("a.svm", "1 1:1\n", {"classes": [1]}, "at least two different labels"),
     ("a.svm", "1 1:1\n", {"classes": [1, 2, 2]}, "classes holds a label twice"),
     ("a.svm", "1 1:1\n", {"classes": [1, None]}, "classes holds None, which means that a label is missing"),
-    ("a.svm", "1 1:1\n", {"label": "y"}, "svmlight has none"),
-    ("a.txt", "1 1:1\n", {}, "unknown format: say format= one of csv, npz, parquet, svmlight, tsv, vw"),
+    ("a.svm", "1 1:1\n", {"label": "y"}, "svmlight files have no columns"),
+    ("a.txt", "1 1:1\n", {}, "unknown format: set format= to one of csv, npz, parquet, svmlight, tsv, vw"),
     ("a.svm", "1 1:1\n", {"format": "arff"}, "unknown format"),
-    ("a.csv", "1,0.5\n1,0.25\n", {}, "line 1: label 0.5 is not a whole number: is it a feature? Else list all classes"),
-    ("a.csv", "u,v,label\n1,2,0\n", {"label": "z"}, "label='z' is none of the columns u, v, label"),
-    ("a.csv", "u,v,label\n1,2,0\n", {"label": 3}, "label=3 is none of the columns"),
+    (
+        "a.csv",
+        "1,0.5\n1,0.25\n",
+        {},
+        "line 1: label 0.5 is not a whole number: is it a feature? If it is a label, list all classes",
+    ),
+    ("a.csv", "u,v,label\n1,2,0\n", {"label": "z"}, "label='z' is not one of the columns u, v, label"),
+    ("a.csv", "u,v,label\n1,2,0\n", {"label": 3}, "label=3 is not one of the columns"),
     ("a.parquet", b"PAR1 no", {}, "cannot be read as Parquet"),
-    ("a.parquet.gz", b"", {}, "parquet packs itself: unpack the .gz first"),
+    ("a.parquet.gz", b"", {}, "parquet files are compressed already: unpack the .gz first"),
     ("a.npz", b"PK no", {}, "cannot be read as .npz"),
     ("a.npz", writers.npz(Z=np.zeros(2), y=np.arange(2)), {}, "needs arrays X and y, or data"),
     ("a.npz", writers.npz(X=np.zeros((3, 2)), y=np.arange(2)), {}, "a row for each label"),
@@ -115,11 +126,11 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("name,data,told,problem", FILES)
-def test_a_bad_file_is_named(tmp_path, name, data, told, problem):
+@pytest.mark.parametrize("name,data,options,problem", FILES)
+def test_a_bad_file_is_named(tmp_path, name, data, options, problem):
     path = put(tmp_path, name, data)
     with pytest.raises(InputError) as caught:
-        open_stream(path, **told)
+        open_stream(path, **options)
     assert problem in str(caught.value)
 
 
@@ -132,11 +143,11 @@ PARQUET = [
     (_parquet(y=[0.0, 1.5], f=[1.0, 2.0]), "row 2: label 1.5 is not a whole number"),
     (_parquet(y=[0, 1], f=[1.0, None]), "row 2: column f has no value"),
     (_parquet(y=[0, 1], f=[1.0, float("inf")]), "row 2: a feature is NaN or infinite"),
-    (_parquet(y=[0, 1], f=["a", "b"]), "column f holds string, not numbers"),
+    (_parquet(y=[0, 1], f=["a", "b"]), "column f contains string, not numbers"),
     (_parquet(y=[0, 1]), "no column beside the label"),
-    (_parquet(idx=[[1], [2]], val=[[1.0], [1.0]]), "which column is the label"),
+    (_parquet(idx=[[1], [2]], val=[[1.0], [1.0]]), "no column is named like a label"),
     (_parquet(y=[0, 1], idx=[[1], None]), "row 2: a list is missing"),
-    (_parquet(y=[0, 1], idx=[[1], [2, None]]), "row 2: a list has a gap"),
+    (_parquet(y=[0, 1], idx=[[1], [2, None]]), "row 2: a list contains null"),
     (_parquet(y=[0, 1], idx=[[1], [2, -3]]), "row 2: feature index -3 is negative"),
     (_parquet(y=[0, 1], idx=[[1], [2, 3]], val=[[1.0], [1.0]]), "row 2: idx and val differ in length"),
     (_parquet(y=["a", ""], f=[1.0, 2.0]), "row 2: the label is missing"),
@@ -171,7 +182,7 @@ def test_a_sparse_matrix_that_is_not_csr(tmp_path):
 
 
 def test_a_missing_file_and_a_folder(tmp_path):
-    with pytest.raises(StreamError, match="no such file, and the streams made here are alternating, breast_cancer,"):
+    with pytest.raises(StreamError, match="no such file, and the built-in streams are alternating, breast_cancer,"):
         open_stream(tmp_path / "none.svm")
     for folder in ("folder.svm", "folder.parquet", "folder.npz"):
         (tmp_path / folder).mkdir()
@@ -196,7 +207,7 @@ def test_damage_on_standard_input(monkeypatch):
         open_stream("-")
 
 
-def test_arrays_are_checked_at_the_door():
+def test_arrays_are_checked():
     good = np.eye(3)
     bad = good.copy()
     bad[2, 1] = np.nan

@@ -131,12 +131,12 @@ def test_the_label_column_is_found_or_named(tmp_path):
     np.testing.assert_array_equal(open_stream(bare, label=0).X, [[1, 2], [3, 4]])
 
 
-def test_a_header_may_be_told_only_by_the_named_label(tmp_path):
+def test_a_header_may_be_recognised_only_by_the_named_label(tmp_path):
     path = put(tmp_path, "a.csv", "0,1,kind\n5,2,a\n6,3,b\n")
     np.testing.assert_array_equal(open_stream(path, label="kind").X, [[5, 2], [6, 3]])
 
 
-def test_cells_that_only_the_careful_reader_knows(tmp_path):
+def test_cells_that_arrow_does_not_read(tmp_path):
     stream = read(put(tmp_path, "a.csv", 'u,v,label\n+1.5, 2 ,"a, b"\n   \n3,1e1,c\n'))
     np.testing.assert_array_equal(stream.X, [[1.5, 2], [3, 10]])
     assert stream.classes == ("a, b", "c")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gaptron.data.text_numbers import as_number, as_whole
 from gaptron.streams import FORMATS, csv_text
-from gaptron.text_numbers import as_number, as_whole
 
 PLACE = Path(__file__).parents[2] / "benchmarks" / "fuzz" / "readers.py"
 
@@ -23,7 +23,7 @@ def fuzzer():
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_mutated_files_are_read_or_refused(fuzzer, name, monkeypatch):
-    monkeypatch.setattr(csv_text, "FEW", csv_text.FEW)  # which the fuzzer changes
+    monkeypatch.setattr(csv_text, "MIN_BYTES", csv_text.MIN_BYTES)  # which the fuzzer changes
     assert set(fuzzer.READERS) == set(FORMATS)
     problems = []
     counts = fuzzer.fuzz(name, 0, 150, None, problems.append)

@@ -1,4 +1,4 @@
-"""Is the first line of a table a header or a round? The whole family, through the front door."""
+"""Is the first line of a table a header or a round? The whole family, through `open_stream`."""
 
 import csv
 import io
@@ -68,8 +68,8 @@ def test_a_header_of_column_numbers_over_decimals(tmp_path):
         written(WHOLES, np.where(NUMBERS, "y", "n"), "y"),
     ],
 )
-def test_what_cannot_be_told_is_asked(tmp_path, text):
-    with pytest.raises(StreamError, match=r"line 1: .* may be a header or a round: say which with header=True"):
+def test_what_cannot_be_detected_is_asked(tmp_path, text):
+    with pytest.raises(StreamError, match=r"line 1: .* may be a header or a round: choose header=True"):
         rounds_of(tmp_path, text)
     assert rounds_of(tmp_path, text, header=True, label=3).n_rounds == 30
     assert rounds_of(tmp_path, text, header=False).n_rounds == 31
@@ -105,34 +105,36 @@ def test_a_quoted_header_of_numbers(tmp_path):
     assert rounds_of(tmp_path, everywhere).n_rounds == 30
 
 
-def test_a_nameless_column_that_counts_the_rows_is_left_out_and_said(tmp_path):
+def test_an_unnamed_column_of_row_numbers_is_ignored_with_a_note(tmp_path):
     for columns in ("012", "abc"):
         text = to_csv(FLOATS, WORDS, [*columns, "y"], index=True)
         stream = rounds_of(tmp_path, text)
         assert stream.n_features == 3 and stream.n_rounds == 30
-        assert stream.notes == ("the nameless first column, which counts the rows, is left out",)
+        assert stream.notes == ("the unnamed first column contains row numbers and is ignored",)
         np.testing.assert_allclose(stream.X, FLOATS)
     text = ",a,y\n" + "".join(f"{x},1,{k}\n" for x, k in zip(FLOATS[:, 0], WORDS))
     assert rounds_of(tmp_path, text).n_features == 2  # nameless, but no count
 
 
-def test_a_header_without_a_label_is_asked_for_it_and_a_file_without_a_header_says_what_it_took(tmp_path):
+def test_a_header_without_a_usual_label_is_refused_and_a_file_without_a_header_uses_its_last_column(tmp_path):
     rows = "1,2,0\n3,5,1\n2,2,0\n"
-    with pytest.raises(StreamError, match=r"which column is the label\? Say label=\.\.\., one of: a, b, kind$"):
+    with pytest.raises(
+        StreamError, match=r"no column is named like a label: choose one with label=\.\.\. from a, b, kind$"
+    ):
         open_stream(put(tmp_path, "a.csv", "a,b,kind\n" + rows))
-    with pytest.raises(StreamError, match=r"label='kin' is none of the columns a, b, kind; did you mean kind\?"):
+    with pytest.raises(StreamError, match=r"label='kin' is not one of the columns a, b, kind; did you mean kind\?"):
         open_stream(put(tmp_path, "a.csv", "a,b,kind\n" + rows), label="kin")
     stream = rounds_of(tmp_path, rows, header=False)
-    assert stream.classes == (0, 1) and stream.notes == ("no header: the last column is taken for the label",)
+    assert stream.classes == (0, 1) and stream.notes == ("no header: the last column is used as the label",)
     assert rounds_of(tmp_path, rows, header=False, label=2).notes == ()
 
 
 def test_two_columns_of_one_name(tmp_path):
     text = "a,a,y\n1,2,0\n3,4,1\n"
     assert rounds_of(tmp_path, text).columns == ("a", "a")
-    with pytest.raises(StreamError, match="columns 0 and 1 are both called a: say which is the label by its number"):
+    with pytest.raises(StreamError, match="columns 0 and 1 are both named a: choose the label by its number"):
         open_stream(put(tmp_path, "a.csv", text), label="a")
-    with pytest.raises(StreamError, match="columns 0 and 2 are both called y"):
+    with pytest.raises(StreamError, match="columns 0 and 2 are both named y"):
         open_stream(put(tmp_path, "b.csv", "y,a,y\n1,2,0\n3,4,1\n"))
     assert open_stream(put(tmp_path, "b.csv", "y,a,y\n1,2,0\n3,4,1\n"), label=2).classes == (0, 1)
 

@@ -26,7 +26,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_sets_that_need_no_file(name):
+def test_built_in_data_sets(name):
     stream = open_stream(name)
     assert (stream.n_rounds, stream.n_features, stream.n_classes) == SIZES[name]
     assert stream.X.dtype == np.float64 and stream.X.flags.c_contiguous and stream.y.dtype == np.int64
@@ -49,7 +49,9 @@ def test_openml_without_a_network_is_one_sentence(monkeypatch):
         raise URLError("no route")
 
     monkeypatch.setattr(datasets, "fetch_openml", fetch)
-    with pytest.raises(StreamError, match=r"^openml:letter: cannot be fetched from OpenML .*no route.*name the file"):
+    with pytest.raises(
+        StreamError, match=r"^openml:letter: cannot be downloaded from OpenML .*no route.*open the file"
+    ):
         open_stream("openml:letter")
 
 
@@ -86,7 +88,7 @@ def test_a_name_of_the_data_directory(tmp_path, monkeypatch):
 
 def test_without_a_data_directory_the_error_says_how_to_name_it(tmp_path, monkeypatch):
     monkeypatch.delenv("GAPTRON_DATA", raising=False)
-    with pytest.raises(StreamError, match=r"covtype: there is no such file.*needs GAPTRON_DATA set to its folder"):
+    with pytest.raises(StreamError, match=r"covtype: there is no such file.*set GAPTRON_DATA to its path"):
         open_stream("covtype")
     monkeypatch.setenv("GAPTRON_DATA", str(tmp_path))
     with pytest.raises(StreamError, match=r"META.json.*GAPTRON_DATA"):

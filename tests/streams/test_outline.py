@@ -45,7 +45,9 @@ def test_both_passes_find_the_same(tmp_path_factory, name, lines, data):
     for field in ("classes", "n_features", "n_rounds", "index_base", "notes", "prepared"):
         assert getattr(one, field) == getattr(other, field), field
     assert other.norm is None and other.measured_norm() == one.norm
-    assert [part.X.toarray().tolist() for part in one.parts()] == [part.X.toarray().tolist() for part in other.parts()]
+    assert [part.X.toarray().tolist() for part in one.streams()] == [
+        part.X.toarray().tolist() for part in other.streams()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_both_passes_find_the_same(tmp_path_factory, name, lines, data):
 )
 def test_a_value_that_is_wrong_is_named_when_it_is_read(tmp_path, name, good, bad):
     path = put(tmp_path, name, 5 * good + bad + good)
-    parts = open_stream(path, chunk=2, measure=False).parts()
+    parts = open_stream(path, chunk=2, measure=False).streams()
     assert sum(next(parts).n_rounds for _ in range(5)) == 10
     with pytest.raises(StreamError) as caught:
         next(parts)

@@ -11,7 +11,7 @@ def test_names_are_sorted_and_real():
     assert all(hasattr(streams, name) for name in streams.__all__)
 
 
-def test_the_room_is_light_to_enter():
+def test_importing_the_package_is_cheap():
     """Heavy readers are imported only by who needs them."""
     code = "import sys, gaptron.streams; print([m for m in ('sklearn', 'pyarrow', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -78,7 +78,7 @@ def test_numbers_as_scikit_learn_writes_them_are_read_at_once():
     rng = np.random.default_rng(0)
     for value in rng.normal(size=300) * 10.0 ** rng.integers(-4, 9, 300):
         word = np.frombuffer(f"{value:.16g} ".encode(), dtype=np.uint8)
-        assert text.any_number(word, np.uint64(0), 35) == (float(f"{value:.16g}"), len(word) - 1, text.READ)
+        assert text.any_number(word, np.uint64(0), 35) == (float(f"{value:.16g}"), len(word) - 1, text.PARSED)
 
 
 BAD = "1_0 1: :1 1:: 1:1: 1:1,2 1:0x1 1:1e 1:e5 1:. 1:+ 1:--1 +1:1 -0:1 1:1_0".split(" ")

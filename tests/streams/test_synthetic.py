@@ -85,13 +85,13 @@ def test_digits():
 @pytest.mark.parametrize(
     "words,problem",
     [
-        ("synsep:noise=0.1", "synsep has no option 'noise', only rounds, seed"),
-        ("digits:seed=1", "digits has no option 'seed', only none"),
+        ("synsep:noise=0.1", "synsep has no option 'noise'; its options are: rounds, seed"),
+        ("digits:seed=1", "digits has no option 'seed'; its options are: none"),
         ("synsep:rounds=many", "rounds cannot be 'many'"),
         ("synsep:rounds", "rounds cannot be ''"),
         ("synsep:rounds=0", "at least one round"),
-        ("synnonsep:noise=1.5", "noise is a probability"),
-        ("synnonsep:noise=nan", "noise is a probability"),
+        ("synnonsep:noise=1.5", "noise must be a probability"),
+        ("synnonsep:noise=nan", "noise must be a probability"),
         ("synsep:seed=-1", "seed must not be negative"),
     ],
 )
@@ -163,7 +163,7 @@ def test_xor_hides_its_labels_from_every_single_score():
         ("xor:noise=-1", "noise must be at least 0"),
     ],
 )
-def test_hostile_streams_refuse_bad_options(words: str, message: str):
+def test_adversarial_streams_refuse_bad_options(words: str, message: str):
     with pytest.raises(InputError, match=message):
         open_stream(words)
 

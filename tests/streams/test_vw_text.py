@@ -49,34 +49,39 @@ def lines(draw) -> str:
 def reading(read, data: bytes, width: int):
     text = Text("text", 1, data, None)
     try:
-        block = read(text, width)
+        chunk = read(text, width)
     except StreamError as error:
         return str(error)
-    if block is None:
-        return reading(vw._careful, data, width)
-    X = block.X
+    if chunk is None:
+        return reading(vw._parse, data, width)
+    X = chunk.X
     assert X.has_canonical_format
-    return [block.names[mark] for mark in block.marks], X.indptr.tolist(), X.indices.tolist(), X.data.tobytes()
+    return (
+        [chunk.distinct_labels[at] for at in chunk.label_ids],
+        X.indptr.tolist(),
+        X.indices.tolist(),
+        X.data.tobytes(),
+    )
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(lines(), max_size=8), st.sampled_from(["\n", "\n\n", "\r\n", "\n \t\n"]), st.sampled_from([2**18, 97]))
-def test_the_rounds_are_those_read_word_by_word(lines, between, width):
+def test_the_rounds_are_those_parsed_in_python(lines, between, width):
     data = between.join(lines).encode()
-    assert reading(vw._quick, data, width) == reading(vw._careful, data, width)
+    assert reading(vw._parse_compiled, data, width) == reading(vw._parse, data, width)
 
 
 def test_most_lines_need_no_second_reading():
     data = "3 |n:2 a:0.25 b |m a\n\u00e4 'tag | x:12345678901234567 y:1e-300\n".encode() * 50
-    block = vw._quick(Text("text", 1, data, None), 64)
-    assert block is not None and block.names == ["3", "\u00e4"]
+    chunk = vw._parse_compiled(Text("text", 1, data, None), 64)
+    assert chunk is not None and chunk.distinct_labels == ["3", "\u00e4"]
 
 
 @settings(max_examples=500, deadline=None)
 @given(spelled)
 def test_every_value_is_read_as_python_reads_it(text):
-    block = vw._quick(Text("text", 1, f"1 | a:{text}\n".encode(), None), 8)
-    assert block.X.data.tobytes() == np.float64(text).tobytes()
+    chunk = vw._parse_compiled(Text("text", 1, f"1 | a:{text}\n".encode(), None), 8)
+    assert chunk.X.data.tobytes() == np.float64(text).tobytes()
 
 
 @pytest.mark.parametrize("count", [LONG_ROW - 1, LONG_ROW, LONG_ROW + 1, 3 * LONG_ROW])
@@ -84,9 +89,9 @@ def test_rows_of_any_length_are_put_in_order(count):
     words = " ".join(f"f{i}:{i + 0.5}" for i in range(count))
     data = f"1 | {words} f0:1 f1:2\n2 | a\n".encode()
     for width in (2**18, NARROW, NARROW + 1):
-        assert reading(vw._quick, data, width) == reading(vw._careful, data, width)
-    small = vw._quick(Text("text", 1, data, None), 5)
-    np.testing.assert_allclose(dense(small.X), dense(vw._careful(Text("text", 1, data, None), 5).X), rtol=1e-12)
+        assert reading(vw._parse_compiled, data, width) == reading(vw._parse, data, width)
+    small = vw._parse_compiled(Text("text", 1, data, None), 5)
+    np.testing.assert_allclose(dense(small.X), dense(vw._parse(Text("text", 1, data, None), 5).X), rtol=1e-12)
 
 
 def test_labels_of_every_number_and_length(tmp_path):
@@ -96,15 +101,15 @@ def test_labels_of_every_number_and_length(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.vw", "a.svm", "a.vw.gz", "a.svm.xz"])
-@pytest.mark.parametrize("piece", [1, 7, 64, 1000])
-def test_pieces_of_any_size_hold_the_same_rounds_and_lines(tmp_path, monkeypatch, name, piece):
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_chunks_of_any_size_contain_the_same_rounds_and_lines(tmp_path, monkeypatch, name, size):
     line = "{} |n a:0.5 bb:{} c\n" if ".vw" in name else "{} 1:0.5 22:{} 333:1 # c\n"
     text = "\n".join(line.format(at % 3, at / 7) for at in range(60))
     path, width = put(tmp_path, name, "\ufeff" + text), {"n_features": 400}
     whole = open_stream(path, **width)
-    monkeypatch.setattr(source, "PIECE", piece)
+    monkeypatch.setattr(source, "CHUNK_BYTES", size)
     for rows in (1, 5, 1000):
-        parts = list(open_stream(path, chunk=rows, **width).parts())
+        parts = list(open_stream(path, chunk=rows, **width).streams())
         assert max(part.n_rounds for part in parts) <= rows
         np.testing.assert_array_equal(np.vstack([dense(part.X) for part in parts]), dense(whole.X))
         np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), whole.y)

@@ -14,7 +14,7 @@ from gaptron.types import Comparator
 from tests.algorithms.advised_player import Player, advice_of, problem
 from tests.algorithms.advised_textbook import LN2, FullBook, log_loss, softmax
 from tests.conftest import STREAMS, noisy_stream, separable_stream
-from tests.theory.test_frugal_bounds import judge
+from tests.theory.test_frugal_bounds import comparator_of
 
 E0 = LN2**2  # the largest ε, full information
 LEAST, MOST = 1 / (2 * E0), 50 / (2 * E0)  # of c_T = 1/(2ε_T)
@@ -43,10 +43,10 @@ class Seen:
     def __init__(self, who):
         self.who, self.rounds, self.paid = who, [], 0.0
 
-    def add(self, x, y, chance):
+    def add(self, x, y, propensity):
         A = who_labels(self.who)
         self.rounds.append((x, int(np.flatnonzero(A == y)[0]), A, self.who.work.a[: len(A)].copy()))
-        self.paid += 1 - chance
+        self.paid += 1 - propensity
 
     def loss(self, U, v):
         """L_T(U, v)."""
@@ -100,9 +100,9 @@ def test_streams_keep_the_bound_whatever_the_advice(name, adviser):
     who = Player("full", s.K, s.X.shape[1])
     seen = Seen(who)
     for t, said in enumerate(said_of(adviser, s)):
-        among = rng.random(s.K) < 0.7 if t % 3 == 0 else np.ones(s.K, bool)
-        among[s.y[t]] = True
-        label, _ = who.decide(s.X[t], said, among, u=rng.random())
+        available = rng.random(s.K) < 0.7 if t % 3 == 0 else np.ones(s.K, bool)
+        available[s.y[t]] = True
+        label, _ = who.decide(s.X[t], said, available, u=rng.random())
         seen.add(s.X[t], s.y[t], who.rd.p[s.y[t]])
         who.learn(s.X[t], label, truth=s.y[t])
     check_full(seen)
@@ -119,7 +119,7 @@ def test_adversaries_do_not_break_the_bound(kind, adviser):
             X[:] = X[0]
         seen = Seen(who)
         for t, x in enumerate(X):
-            who.look(x)
+            who.score(x)
             truth = {"tie": t % 2, "turn": (t // 30) % K}.get(kind, int(who.rd.p.argmin()))
             label, _ = who.decide(x, advice_of(adviser, K, truth, rng), u=rng.random())
             seen.add(x, truth, who.rd.p[truth])
@@ -135,7 +135,7 @@ def test_the_learner_shows_the_same_bound():
     assert trace.expected_mistakes <= bound.value
     rng = np.random.default_rng(0)
     for size in (0.0, 0.1, 1.0, 10.0):  # all U at once, chosen in hindsight
-        rule = judge("logistic", s.X, s.y, rng.normal(size=bound.U.shape) * size + bound.U)
+        rule = comparator_of("logistic", s.X, s.y, rng.normal(size=bound.U.shape) * size + bound.U)
         mine = rule.loss + ((rule.norm * s.norm) ** 2 + 25) / (2 * certificate.step)
         assert trace.expected_mistakes <= mine + 1e-9
         assert certificate.bound(rule) == pytest.approx(mine, rel=1e-9)
@@ -148,7 +148,7 @@ def test_the_step_follows_the_largest_cost_down_to_its_floor(scale):
     who = Player("full", 3, 1, scale=scale)
     for largest in (0.0, 1e-9, 0.5, 1.0, 5.0, 30.0, 1e9):
         who.total.largest = largest
-        who.look(np.ones(1))
+        who.score(np.ones(1))
         wanted = E0 if largest == 0 else min(E0, max(scale**2 / (2 * largest), E0 / 50))
         assert who.rd.note[1] == pytest.approx(wanted, rel=1e-14)
 
@@ -187,10 +187,10 @@ def test_late_answers_keep_the_bound_with_the_sum_of_their_gaps(order, adviser):
         for t, answers in enumerate(orders(order, T, rng)):
             said = advice_of(adviser, K, int(y[t]), rng)
             if order == "adversarial":
-                who.look(X[t], said)
+                who.score(X[t], said)
                 y[t] = int(who.rd.p.argmin())
             _, kept = who.decide(X[t], said, u=rng.random())
-            s = book.look(X[t], said)
+            s = book.score(X[t], said)
             waiting[t] = kept, book.last, s.apart
             book.commit(s)
             least = min(least, s.eps)
@@ -199,9 +199,9 @@ def test_late_answers_keep_the_bound_with_the_sum_of_their_gaps(order, adviser):
             for i in answers:
                 kept, last, apart = waiting.pop(i)
                 who.learn_late(kept, truth=int(y[i]))
-                today = book.look(*kept[:3])
+                today = book.score(*kept[:3])
                 least = min(least, today.eps)
-                book.learn(today, kept[3], int(y[i]), chance=kept[4][y[i]], last=last, apart=apart)
+                book.learn(today, kept[3], int(y[i]), propensity=kept[4][y[i]], last=last, apart=apart)
                 seen.add(X[i], y[i], kept[4][y[i]])
         assert not waiting
         assert who.total.gap == pytest.approx(book.gap, abs=1e-7)
@@ -217,21 +217,21 @@ def test_late_answers_keep_the_bound_with_the_sum_of_their_gaps(order, adviser):
 # --- bandit: all paths of small games -------------------------------------------------------------------------
 
 
-def every_path(who, world, T, seen=(), chance=1.0):
+def every_path(who, world, T, seen=(), propensity=1.0):
     """All draws: the chance of the path, its rounds (x, y, A, label) and the player at its end."""
     if len(seen) == T:
-        yield chance, seen, who
+        yield propensity, seen, who
         return
-    x, y, said, among = world(seen)
-    who.look(x, said, among)
+    x, y, said, available = world(seen)
+    who.score(x, said, available)
     q, A = who.rd.p.copy(), who_labels(who)
     assert q.sum() == pytest.approx(1.0, abs=1e-12)
     for label in np.flatnonzero(q):
         mine = who.copy()
-        mine.look(x, said, among)
+        mine.score(x, said, available)
         mine.commit(int(label))
         mine.learn(x, int(label), truth=y)
-        yield from every_path(mine, world, T, (*seen, (x, y, A, int(label))), chance * q[label])
+        yield from every_path(mine, world, T, (*seen, (x, y, A, int(label))), propensity * q[label])
 
 
 def reacting(K, d, seed, adviser):
@@ -243,11 +243,11 @@ def reacting(K, d, seed, adviser):
         y = int(rng.integers(K)) if seed % 2 else len(seen) % K
         if seen and seed % 5 == 0:  # the truth runs away from what was played
             y = (seen[-1][3] + 1) % K
-        among = None
+        available = None
         if seed % 4 == 1:
-            among = rng.random(K) < 0.6
-            among[y] = True
-        return x, y, advice_of(adviser, K, y, rng), among
+            available = rng.random(K) < 0.6
+            available[y] = True
+        return x, y, advice_of(adviser, K, y, rng), available
 
     return world
 
@@ -257,9 +257,9 @@ def least_bound(certificates, K, d):
 
     def bound(flat):
         U, value = flat.reshape(K, d), 0.0
-        for chance, seen, certificate in certificates:
+        for propensity, seen, certificate in certificates:
             loss = sum(log_loss(U[A] @ x, int(np.flatnonzero(A == y)[0])) for x, y, A, _ in seen)
-            value += chance * (loss + certificate.cost(float(np.linalg.norm(U))))
+            value += propensity * (loss + certificate.cost(float(np.linalg.norm(U))))
         return value
 
     return min(bound(np.zeros(K * d)), minimize(bound, np.full(K * d, 0.01), options={"maxiter": 15}).fun)
@@ -278,10 +278,10 @@ def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
         budget = room * 2 * min(first, pace * D / math.sqrt(K)) / (D**2 + 10)
         settings = AdvisedBandit(D, budget, pace, math.inf, 0, first)
         paths = list(every_path(Player("bandit", K, d, settings=settings), reacting(K, d, seed, adviser), T))
-        assert sum(chance for chance, *_ in paths) == pytest.approx(1.0, abs=1e-12)
-        missed = sum(chance * (label != y) for chance, seen, _ in paths for _, y, _, label in seen)
+        assert sum(propensity for propensity, *_ in paths) == pytest.approx(1.0, abs=1e-12)
+        missed = sum(propensity * (label != y) for propensity, seen, _ in paths for _, y, _, label in seen)
         mixed += any(0 < who.total.certified < T for *_, who in paths)
-        certificates = [(chance, seen, file.certificate(settings, who.state)) for chance, seen, who in paths]
+        certificates = [(propensity, seen, file.certificate(settings, who.state)) for propensity, seen, who in paths]
 
         best = least_bound(certificates, K, d)
         assert missed <= best + 1e-9
@@ -293,26 +293,28 @@ def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
 # --- bandit: answers that come late -----------------------------------------------------------------------------
 
 
-def every_late_path(who, world, waits, seen=(), waiting=(), chance=1.0):
+def every_late_path(who, world, waits, seen=(), waiting=(), propensity=1.0):
     """All draws where round s is answered `waits[s]` decisions late. Yields as `every_path`, the answered rounds."""
     t = len(seen)
     if t == len(waits):
-        yield chance, [seen[s] for s in range(t) if s + waits[s] < t], who
+        yield propensity, [seen[s] for s in range(t) if s + waits[s] < t], who
         return
     known = [seen[s] for s in range(t) if s + waits[s] < t]
-    x, y, said, among = world(known, t)
-    who.look(x, said, among)
+    x, y, said, available = world(known, t)
+    who.score(x, said, available)
     q, A = who.rd.p.copy(), who_labels(who)
     for label in np.flatnonzero(q):
         mine = who.copy()
-        _, kept = mine.decide(x, said, among, label=int(label))
+        _, kept = mine.decide(x, said, available, label=int(label))
         still = []
         for s, decision, truth in (*waiting, (t, kept, y)):
             if s + waits[s] == t:
                 mine.learn_late(decision, truth=truth)
             else:
                 still.append((s, decision, truth))
-        yield from every_late_path(mine, world, waits, (*seen, (x, y, A, int(label))), tuple(still), chance * q[label])
+        yield from every_late_path(
+            mine, world, waits, (*seen, (x, y, A, int(label))), tuple(still), propensity * q[label]
+        )
 
 
 @pytest.mark.parametrize("K, T, games", [(2, 5, 12), (3, 4, 6)])
@@ -332,9 +334,9 @@ def test_the_bandit_bound_holds_for_late_answers_on_small_games(adviser, K, T, g
             return free_world((*known, *[(None, None, None, 0)] * (t - len(known))))
 
         paths = list(every_late_path(Player("bandit", K, d, settings=settings), world, waits))
-        assert sum(chance for chance, *_ in paths) == pytest.approx(1.0, abs=1e-12)
-        missed = sum(chance * (label != y) for chance, seen, _ in paths for _, y, _, label in seen)
-        certificates = [(chance, seen, file.certificate(settings, who.state)) for chance, seen, who in paths]
+        assert sum(propensity for propensity, *_ in paths) == pytest.approx(1.0, abs=1e-12)
+        missed = sum(propensity * (label != y) for propensity, seen, _ in paths for _, y, _, label in seen)
+        certificates = [(propensity, seen, file.certificate(settings, who.state)) for propensity, seen, who in paths]
         late_ones += any(who.total.most_missing > 0 for *_, who in paths)
 
         best = least_bound(certificates, K, d)
@@ -352,16 +354,16 @@ def test_with_delay_no_decision_depends_on_a_draw_before_its_answer(guard):
         for t in range(60):
             x, y = rng.normal(size=2), t % 2  # labels 2 and 3 are never right, and so never found
             said = advice_of("sometimes", 4, y, rng)
-            who.look(x, said)
+            who.score(x, said)
             rows = rng.normal(size=(5, 2))
-            if not who.rd.mark[0].free:
+            if not who.work.decision[0].exploiting:
                 after = []
                 for label in np.flatnonzero(who.rd.p > 0):
                     other = who.copy()
                     other.decide(x, said, label=int(label))
                     for row in rows:
                         other.decide(row, said, label=0)
-                        after.append((int(label), other.rd.p.tobytes(), int(other.rd.mark[0].free)))
+                        after.append((int(label), other.rd.p.tobytes(), int(other.work.decision[0].exploiting)))
                 kinds = {tuple(a[1:] for a in after if a[0] == label) for label in {a[0] for a in after}}
                 differ[delay] += len(kinds) > 1
                 tried += 1
@@ -385,11 +387,11 @@ def test_the_certificate_is_the_theorems_cost():
         assert (t.certified == 0) == (budget == 2.0) and certificate.in_expectation
         for norm in (0.0, 2.0):
             N = t.square * norm**2
-            value = N / (2 * t.side_step) + t.level + t.missed + t.waiting - t.psi
+            value = N / (2 * t.side_step) + t.level + t.mistakes + t.waiting - t.psi
             value += (N + 10) / (2 * t.last_step) if t.certified else 0.0
             assert certificate.cost(norm) == pytest.approx(value, rel=1e-12)
         assert budget < 2.0 or t.waiting == waits
-        assert budget > 0.0 or (t.missed, t.waiting, t.psi) == (0.0, 0.0, 0.0)
+        assert budget > 0.0 or (t.mistakes, t.waiting, t.psi) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("late", [0, 12])
@@ -402,23 +404,28 @@ def test_free_rounds_keep_their_budget_and_leave_the_certified_learner_alone(adv
         for t in range(250):
             x, y = rng.normal(size=3), int(rng.integers(K))
             if t % 2:
-                who.look(x)
+                who.score(x)
                 y = int(who.rd.p.argmin())
             _, kept = who.decide(x, advice_of(adviser, K, y, rng), u=rng.random())
-            free, total = int(who.rd.mark[0].free), who.total
+            free, total = int(who.work.decision[0].exploiting), who.total
             kinds[free] += 1
             assert who.rd.note[1] <= step
             step = who.rd.note[1]
             most = 0.3 * (2.0**2 + 10) / (2 * step)
-            assert most >= b and total.missed + total.waiting - total.psi <= most + 1e-9
+            assert most >= b and total.mistakes + total.waiting - total.psi <= most + 1e-9
             b = most
             waiting.append((kept, y, free))
             while len(waiting) > rng.integers(0, late + 1):
                 kept, y, free = waiting.pop(int(rng.integers(len(waiting))))
-                before = who.state.W[who.certified].tobytes(), float(total.moved), float(total.psi), float(total.level)
+                before = (
+                    who.state.W[who.certified].tobytes(),
+                    float(total.v_gradient),
+                    float(total.psi),
+                    float(total.level),
+                )
                 side = who.state.W[:K].tobytes()
                 who.learn_late(kept, truth=y)
-                after = who.state.W[who.certified].tobytes(), float(total.moved)
+                after = who.state.W[who.certified].tobytes(), float(total.v_gradient)
                 assert float(total.psi) >= before[2] and float(total.level) == before[3]
                 if free:
                     assert after == before[:2]
@@ -433,10 +440,10 @@ def test_without_a_budget_no_round_is_free_even_behind_a_guard():
     for t in range(60):
         y = t % 3
         label, _ = who.decide(np.ones(1), np.eye(3)[y] if t % 4 else None, u=0.3)
-        assert bool(who.rd.mark[0].free) == (t % 4 > 0)
-        forced += who.rd.mark[0].free
+        assert bool(who.work.decision[0].exploiting) == (t % 4 > 0)
+        forced += who.work.decision[0].exploiting
         who.learn(np.ones(1), label, truth=y)
-    assert forced == 45 and who.total.psi - who.total.missed >= 1.0
+    assert forced == 45 and who.total.psi - who.total.mistakes >= 1.0
 
 
 # --- known before the run -------------------------------------------------------------------------------------
@@ -461,8 +468,8 @@ def test_the_level_is_at_most_alpha_times_the_step_in_any_state():
         certified = -rng.random(K) * 10.0 ** rng.uniform(-1, 1.5) / step
         certified[rng.integers(K)] = 0.0
         who.state.W[who.certified, 0], who.total.certified = certified, 1.0
-        who.total.moved = rng.normal() * 5 / (step * 0.1)
-        who.look(np.ones(1))
+        who.total.v_gradient = rng.normal() * 5 / (step * 0.1)
+        who.score(np.ones(1))
         assert who.rd.note[1] == pytest.approx(step, rel=1e-9)
         assert who.rd.note[0] <= 0.22 * (K - 1) * 31 * step + 1e-12
         met += who.rd.note[0] > 0
@@ -475,7 +482,7 @@ def test_no_adversary_makes_the_levels_larger_than_their_bound(adviser):
         rng = np.random.default_rng(K)
         who, x = Player("bandit", K, 1, reach=reach, budget=0.0), np.ones(1)
         for t in range(150):
-            who.look(x)
+            who.score(x)
             truth = int(who.rd.p.argmin()) if t > 50 else 0  # sure first, then betrayed
             label, _ = who.decide(x, advice_of(adviser, K, truth, rng), u=rng.random())
             who.learn(x, label, truth=truth)
@@ -526,20 +533,20 @@ def with_a_caller(feedback, caller, late, guard):
     for t in range(200):
         x, best = rng.normal(size=2), int(rng.integers(K))
         said = None if rng.random() < 0.2 else np.eye(K)[best]
-        among = np.ones(K, bool)
+        available = np.ones(K, bool)
         if rng.random() < 0.2:
-            among[rng.integers(K)] = False
-        must = who.total.lead + who.total.open + 1 > guard + 0.1 * who.total.caller
-        label, kept = who.decide(x, said, among, u=rng.random())
-        heard = said is not None and among[best]
+            available[rng.integers(K)] = False
+        must = who.total.caller_regret + who.total.caller_pending + 1 > guard + 0.1 * who.total.caller_mistakes
+        label, kept = who.decide(x, said, available, u=rng.random())
+        heard = said is not None and available[best]
         if heard and must:
             forced += 1
             assert label == best and who.rd.p[best] == 1.0
-        other = int(rng.choice(np.flatnonzero(among & (np.arange(K) != best))))
+        other = int(rng.choice(np.flatnonzero(available & (np.arange(K) != best))))
         honest = {"right": 1.0, "liar": 0.0, "turncoat": float(t < 100)}.get(caller, 0.5)
         if caller == "trap":  # right wherever we disagree
             honest = 0.2 if label == best else 1.0
-        y = best if among[best] and rng.random() < honest else other
+        y = best if available[best] and rng.random() < honest else other
         if heard:
             ours, its = ours + (label != y), its + (best != y)
         worst = max(worst, ours - 1.1 * its)
@@ -580,7 +587,7 @@ def test_what_waits_for_its_answer_does_not_show_its_draw():
     different = 0
     for _ in range(20):
         x, said = rng.normal(size=2), np.eye(3)[rng.integers(3)]
-        who.look(x, said)
+        who.score(x, said)
         drawable = np.flatnonzero(who.rd.p)
         runs = [who.copy() for _ in drawable]
         for run, label in zip(runs, drawable):
@@ -588,15 +595,15 @@ def test_what_waits_for_its_answer_does_not_show_its_draw():
         for _ in range(10):
             x, said = rng.normal(size=2), np.eye(3)[rng.integers(3)]
             for run in runs:
-                run.look(x, said)
+                run.score(x, said)
                 np.testing.assert_array_equal(run.rd.p, runs[0].rd.p)
-                assert run.rd.mark.tobytes() == runs[0].rd.mark.tobytes()
+                assert run.work.decision.tobytes() == runs[0].work.decision.tobytes()
                 run.commit(0)
         for run in runs:
             names = run.state._fields
             assert [f for f, a, b in zip(names, run.state, runs[0].state) if a.tobytes() != b.tobytes()] in (
                 [],
-                ["asked"],
+                ["plays"],
             )
         different += len(runs) > 1
         label, _ = who.decide(x, said, u=rng.random())
@@ -624,14 +631,14 @@ def test_hard_labels_right_seven_times_in_ten_are_followed(K, feedback):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
-@pytest.mark.parametrize("caller", ["chance", "liar", "constant", "opposite"])
+@pytest.mark.parametrize("caller", ["propensity", "liar", "constant", "opposite"])
 def test_advice_that_is_useless_or_hostile_does_little_harm(feedback, caller):
     T, K = 4000, 3
     s = separable_stream(T, K=K)
     rng = np.random.default_rng(5)
     if caller == "opposite":
         said = np.array(opposite(s.X, s.y, K))
-    elif caller == "chance":
+    elif caller == "propensity":
         said = np.eye(K)[rng.integers(0, K, T)]
     else:
         said = np.array([advice_of(caller, K, int(k), rng) for k in s.y])

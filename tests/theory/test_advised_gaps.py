@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaptron.algorithms.advised import full
-from gaptron.kernels import demands
+from gaptron.kernels import gaps
 from tests.algorithms.advised_player import Player
 from tests.algorithms.advised_textbook import LN2, log_loss, softmax
 
@@ -41,8 +41,8 @@ def asked_for(z, a, step, share):
     """b of every label, by the library's own verbs."""
     K = len(z)
     b, c, p = np.zeros(K), np.zeros(K), np.zeros(K)
-    demands.logistic(z, p, int(z.argmax()), step * share / 2, False, 1.0, 0, b, c)
-    full.demand_in_v(step, a, p, b)
+    gaps.logistic(z, p, int(z.argmax()), step * share / 2, False, 1.0, 0, b, c)
+    full.add_v_moment(step, a, p, b)
     return b
 
 
@@ -92,10 +92,12 @@ def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0, budget=0.0):
     state.W[:, 0] = rng.normal(size=len(state.W)) * 10.0 ** draw(st.floats(-2, 3))
     state.W[who.certified, 0] = certified * 10.0 ** draw(st.floats(-3, largest)) * length
     t.square, t.rounds = length**2, draw(st.sampled_from([0, 1, 1000, 10**7]))
-    t.norms = t.rounds * t.square
-    t.moved = draw(st.sampled_from([0.0, 1.0, -20.0, 500.0, -1e5]))
-    t.last = draw(st.integers(-1, K - 1))
-    state.stay[0].right, state.stay[0].thought, state.stay[0].seen = draw(st.sampled_from([(0, 0, 0), (900, 90, 999)]))
+    t.sqnorms = t.rounds * t.square
+    t.v_gradient = draw(st.sampled_from([0.0, 1.0, -20.0, 500.0, -1e5]))
+    t.last_label = draw(st.integers(-1, K - 1))
+    state.stay[0].observed, state.stay[0].expected, state.stay[0].rounds = draw(
+        st.sampled_from([(0, 0, 0), (900, 90, 999)])
+    )
     if feedback == "bandit":
         t.certified = 1.0
         t.level = draw(st.sampled_from([0.0, 0.1, 5.0, 1e4]))
@@ -104,15 +106,15 @@ def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0, budget=0.0):
         state.hits[:] = rng.integers(0, 2, K)
     else:
         t.largest = draw(st.sampled_from([0.0, 1.0, 300.0, 1e6]))
-        state.voice[:] = rng.normal(size=8) * 3
+        state.u[:] = rng.normal(size=8) * 3
         t.trust = draw(st.sampled_from([0.0, -10.0]))
-    advice = among = None
+    advice = available = None
     if draw(st.booleans()):
         advice = np.eye(K)[rng.integers(K)] if draw(st.booleans()) else rng.dirichlet(np.full(K, 0.3))
     if draw(st.booleans()):
-        among = rng.random(K) < 0.6
-        among[rng.integers(K)] = True
-    return who, np.array([length * draw(st.sampled_from([1.0, 1.0, 0.3, 1e-4, 0.0]))]), advice, among
+        available = rng.random(K) < 0.6
+        available[rng.integers(K)] = True
+    return who, np.array([length * draw(st.sampled_from([1.0, 1.0, 0.3, 1e-4, 0.0]))]), advice, available
 
 
 def scores_of(who, x, feedback):
@@ -120,7 +122,7 @@ def scores_of(who, x, feedback):
     n, labels = who.now.n, who.work.labels[: who.now.n]
     a, step, t = who.work.a[:n].copy(), who.rd.note[1], who.total
     ratio = step / t.square if t.square > 1e-280 else 0.0
-    return ratio * who.state.W[who.certified][labels, 0] * x[0] + (1 - step * PULL[feedback] * t.moved) * a, a
+    return ratio * who.state.W[who.certified][labels, 0] * x[0] + (1 - step * PULL[feedback] * t.v_gradient) * a, a
 
 
 def moments(bandit, p, q, y, a):
@@ -140,11 +142,11 @@ def moments(bandit, p, q, y, a):
 @some
 @given(st.data())
 def test_every_gap_is_at_most_the_level_in_any_state(feedback, data):
-    who, x, advice, among = data.draw(states(feedback))
+    who, x, advice, available = data.draw(states(feedback))
     before = [part.tobytes() for part in who.state]
-    label = who.look(x, advice, among, data.draw(st.floats(0, 1, exclude_max=True)))
+    label = who.score(x, advice, available, data.draw(st.floats(0, 1, exclude_max=True)))
     assert [part.tobytes() for part in who.state] == before  # looking changes nothing
-    A = np.flatnonzero(who.rd.among)
+    A = np.flatnonzero(who.rd.available)
     q, level, step = who.rd.p, who.rd.note[0], who.rd.note[1]
     assert (q >= 0).all() and q.sum() == pytest.approx(1.0, abs=1e-12) and q[label] > 0
     assert not np.delete(q, A).any() and np.isneginf(np.delete(who.rd.z, A)).all()
@@ -171,14 +173,14 @@ def test_every_gap_is_at_most_the_level_in_any_state(feedback, data):
 @given(st.data())
 def test_what_is_learned_is_the_gradient_of_both_blocks(sizes, data):
     """Full information: the update is minus the derivative of -log₂ softmax_A(Wx + va)_y, by differences."""
-    who, x, advice, among = data.draw(states("full", sizes, largest=0.5))
-    who.total.moved = np.clip(who.total.moved, -20, 20)
-    who.look(x, advice, among)
+    who, x, advice, available = data.draw(states("full", sizes, largest=0.5))
+    who.total.v_gradient = np.clip(who.total.v_gradient, -20, 20)
+    who.score(x, advice, available)
     z, a = scores_of(who, x, "full")
-    A = np.flatnonzero(who.rd.among)
+    A = np.flatnonzero(who.rd.available)
     y = data.draw(st.integers(0, len(A) - 1))
     after = who.copy()
-    after.look(x, advice, among)
+    after.score(x, advice, available)
     after.learn(x, int(A[y]), truth=int(A[y]))
     K, h = who.problem.n_classes, 1e-5
     slope = np.zeros(K)
@@ -189,38 +191,38 @@ def test_what_is_learned_is_the_gradient_of_both_blocks(sizes, data):
     moved = after.state.W[:K, 0] - who.state.W[:K, 0]
     rounding = 1e-12 * np.abs(who.state.W[:K]).max()
     close(moved, -slope * x[0], rtol=0, atol=1e-8 * abs(x[0]) + rounding)
-    close(after.total.moved - who.total.moved, in_v, rtol=1e-5, atol=1e-7)
+    close(after.total.v_gradient - who.total.v_gradient, in_v, rtol=1e-5, atol=1e-7)
 
 
 # --- in the mean over the draw --------------------------------------------------------------------------------
 
 
-def certified_updates(who, x, advice, among, rewards):
+def certified_updates(who, x, advice, available, rewards):
     """For every label that may be drawn: its chance, and what the certified learner learns, by the real `learn`."""
-    who.look(x, advice, among)
-    assert not who.rd.mark[0].free
+    who.score(x, advice, available)
+    assert not who.work.decision[0].exploiting
     q, rows = who.rd.p.copy(), who.certified
     for label in np.flatnonzero(q):
         mine = who.copy()
         mine.state.W[rows] = 0.0  # so that no digit is lost; the scores are those of before
-        mine.look(x, advice, among)
+        mine.score(x, advice, available)
         for name in ("w", "a", "p"):
             getattr(mine.work, name)[:] = getattr(who.work, name)
         mine.rd.p[:] = q
         mine.learn(x, int(label), reward=rewards[label])
         g = -mine.state.W[rows, 0] / (x[0] if x[0] else 1.0)
-        yield label, q[label], g, mine.total.moved - who.total.moved
+        yield label, q[label], g, mine.total.v_gradient - who.total.v_gradient
 
 
 @some
 @given(st.data())
 def test_what_a_bandit_learns_is_unbiased_and_as_large_as_the_gap_thinks(data):
     """E ĝ = Σ(r_k + (1 - s)/n)·c^k for any rewards r, over the labels available; s = 1 and one right: the gradient."""
-    who, x, advice, among = data.draw(states("bandit", (2, 3, 5), largest=0.0))
-    who.total.moved = np.clip(who.total.moved, -1, 1)
-    who.look(x, advice, among)
+    who, x, advice, available = data.draw(states("bandit", (2, 3, 5), largest=0.0))
+    who.total.v_gradient = np.clip(who.total.v_gradient, -1, 1)
+    who.score(x, advice, available)
     z, a = scores_of(who, x, "bandit")
-    A = np.flatnonzero(who.rd.among)
+    A = np.flatnonzero(who.rd.available)
     n, K, q, p = len(A), who.problem.n_classes, who.rd.p[A].copy(), softmax(z)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     y = int(rng.integers(n))
@@ -228,8 +230,12 @@ def test_what_a_bandit_learns_is_unbiased_and_as_large_as_the_gap_thinks(data):
     one[A[y]] = 1.0
     for rewards in (one, rng.random(K)):
         mean, inner, square = np.zeros(K), 0.0, 0.0
-        for _, chance, g, moved in certified_updates(who, x, advice, among, rewards):
-            mean, inner, square = mean + chance * g, inner + chance * moved, square + chance * (g - g.mean()) @ g
+        for _, propensity, g, moved in certified_updates(who, x, advice, available, rewards):
+            mean, inner, square = (
+                mean + propensity * g,
+                inner + propensity * moved,
+                square + propensity * (g - g.mean()) @ g,
+            )
         c = (p - np.eye(n)) / LN2  # row k: c^k
         r = rewards[A]
         wanted = np.zeros(K)
@@ -257,11 +263,11 @@ def test_with_fewer_labels_the_common_part_must_not_be_left_out():
     rng = np.random.default_rng(0)
     who = Player("bandit", 4, 1, reach=2.0, budget=0.0)
     who.state.W[:16, 0] = rng.normal(size=16)
-    among, x = np.array([True, False, True, True]), np.ones(1)
-    mean = sum(chance * g for _, chance, g, _ in certified_updates(who, x, None, among, np.zeros(4)))
+    available, x = np.array([True, False, True, True]), np.ones(1)
+    mean = sum(propensity * g for _, propensity, g, _ in certified_updates(who, x, None, available, np.zeros(4)))
     p = np.nan_to_num(who.over(who.work.p))
-    close(mean, np.where(among, p - 1 / 3, 0.0) / LN2, atol=1e-14)
-    for _, _, g, _ in certified_updates(who, x, None, among, np.eye(4)[2]):
+    close(mean, np.where(available, p - 1 / 3, 0.0) / LN2, atol=1e-14)
+    for _, _, g, _ in certified_updates(who, x, None, available, np.eye(4)[2]):
         assert abs(g.sum()) < 1e-12 and g[1] == 0.0  # and in every draw r sums to 0, as its second moment needs
 
 
@@ -269,13 +275,15 @@ def test_with_fewer_labels_the_common_part_must_not_be_left_out():
 @given(st.data())
 def test_a_reward_as_a_weight_varies_no_more_than_a_coin(data):
     """E‖ĝ‖² with r/q is at most that of an answer drawn right with chance r."""
-    who, x, advice, among = data.draw(states("bandit", (2, 3, 5), largest=0.0))
-    who.total.moved = 0.0
+    who, x, advice, available = data.draw(states("bandit", (2, 3, 5), largest=0.0))
+    who.total.v_gradient = 0.0
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     K = who.problem.n_classes
     rewards = rng.random(K)
-    weight = sum(c * (g @ g - g.mean() * g.sum()) for _, c, g, _ in certified_updates(who, x, advice, among, rewards))
-    yes, no = (list(certified_updates(who, x, advice, among, np.full(K, r))) for r in (1.0, 0.0))
+    weight = sum(
+        c * (g @ g - g.mean() * g.sum()) for _, c, g, _ in certified_updates(who, x, advice, available, rewards)
+    )
+    yes, no = (list(certified_updates(who, x, advice, available, np.full(K, r))) for r in (1.0, 0.0))
     coin = 0.0
     for (label, c, g, _), (_, _, h, _) in zip(yes, no):
         r = rewards[label]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gaptron
-from gaptron import comparator as compare
 from gaptron.algorithms import gaptron as file
+from gaptron.theory import comparator as compare
 from gaptron.types import Comparator, Loss
 from tests.conftest import STREAMS, noisy_stream, random_stream, separable_stream, shared_data
 
@@ -215,7 +215,7 @@ def test_the_hinge_solution_is_within_a_percent_of_a_long_descent(K, stream):
 
 
 def test_a_class_that_never_occurs_costs_the_hinge_little():
-    """K = 4 with two labels unseen: the solver may not leave their rows at 0 if that is dear."""
+    """K = 4 with two labels unseen: the solver may not leave their rows at 0 if that is expensive."""
     X, y, _ = separable_stream(150, K=2, seed=2, margin=0.3)
     c, K = 0.5, 4
     ours = compare.best(X, y, K, Loss.HINGE, lambda u: u.loss + c * u.norm**2)
@@ -267,7 +267,7 @@ def test_the_price_of_the_perceptrons_bound_is_found():
     X, y, K = noisy_stream(300, seed=3)
     best = compare.best(X, y, K, Loss.HINGE, BOUNDS["root"])
     task = compare._Task(X, y, K, Loss.HINGE, 300)
-    scan = min(task.judge(task.solve(c), BOUNDS["root"]).bound for c in np.geomspace(0.1, 100, 40))
+    scan = min(task.evaluate(task.solve(c), BOUNDS["root"]).bound for c in np.geomspace(0.1, 100, 40))
     assert best.bound <= scan * 1.01
 
 

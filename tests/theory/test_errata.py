@@ -15,7 +15,7 @@ from gaptron.algorithms import gaptron as file
 from gaptron.kernels import losses
 from gaptron.types import UNKNOWN, Comparator, Feedback, Loss, Problem
 from tests import plain
-from tests.one_round import taught
+from tests.one_round import state_after
 
 LN2 = math.log(2)
 
@@ -166,13 +166,13 @@ def test_e11_a_sure_and_right_learner_that_draws_another_label_learns_nothing():
         seed=0,
     )
     decision = learner.decide([1.0])
-    learner._core.state = taught(learner, decision, 1, 1)  # W_1 = 1 = -W_0
+    learner._engine.state = state_after(learner, decision, 1, 1)  # W_1 = 1 = -W_0
     sure = learner.decide([1.0])
-    z = learner._core.round.z.copy()
+    z = learner._engine.round.z.copy()
     assert z[1] - z[0] > learner.settings.beta
     before = learner.weights
     for label, truth in [(0, UNKNOWN), (1, 1)]:  # y = y* = 1: missed by the draw, and met
-        learner._core.state = taught(learner, sure, label, truth)
+        learner._engine.state = state_after(learner, sure, label, truth)
         np.testing.assert_array_equal(learner.weights, before)
     # so the loss averaged over the draw is the full-information loss, 0
     assert losses.value(int(Loss.HINGE), learner.settings.beta, z, 1) == 0.0
@@ -190,7 +190,9 @@ def test_e12_the_perceptron_breaks_the_printed_bound_on_a_separable_stream():
     assert (M, L, U2) == (1, 0.0, 0.5)
     assert printed < M <= mended
     case = problem(Loss.HINGE, Feedback.FULL, 2)
-    assert learner._core.file.bound(case, learner.settings, Comparator(L, math.sqrt(U2), 5)) == pytest.approx(mended)
+    assert learner._engine.algorithm.bound(case, learner.settings, Comparator(L, math.sqrt(U2), 5)) == pytest.approx(
+        mended
+    )
 
 
 def test_e13_exp4_over_a_grid_of_linear_rules_is_linear_in_k():

@@ -8,17 +8,17 @@ import pytest
 
 import gaptron
 from gaptron.algorithms import frugal as file
-from gaptron.comparator import losses as compare
 from gaptron.errors import NoBoundError, SettingError
+from gaptron.theory.comparator import losses as compare
 from gaptron.types import Comparator, Loss
 from tests.algorithms.test_frugal import (
     EACH,
     LN2,
     LOSSES,
-    answer,
     decided,
     estimate,
     gap,
+    give_feedback,
     learner,
     problem,
 )
@@ -29,7 +29,7 @@ def some_risk(loss, K):
     return 1.5 if loss == "logistic" else 1 + 0.6 / (K - 1)
 
 
-def judge(loss, X, y, U):
+def comparator_of(loss, X, y, U):
     """L_T(U), the hinge without its mask (which is safe)."""
     value, _ = compare(Loss[loss.upper().replace("-", "_")], X @ U.T, np.asarray(y))
     return Comparator(float(value.sum()), float(np.linalg.norm(U)), len(y))
@@ -56,7 +56,7 @@ def hostile(who, T, d, seed=0, kind="least", sizes=False):
             truth = (t * 3 // T) % K
         else:
             truth = int(q.argmin())
-        answer(who, decision, truth)
+        give_feedback(who, decision, truth)
         y.append(truth)
         expected += 1 - q[truth]
     return X, np.array(y), expected
@@ -81,7 +81,7 @@ def test_streams_keep_the_bound_of_the_best_comparator(name, loss, risky):
     rng = np.random.default_rng(0)
     for size in (0.0, 0.1, 1.0, 10.0):  # all U at once, chosen in hindsight
         U = rng.normal(size=bound.U.shape) * size + bound.U
-        assert trace.expected_mistakes <= who.certificate.bound(judge(loss, s.X, s.y, U))
+        assert trace.expected_mistakes <= who.certificate.bound(comparator_of(loss, s.X, s.y, U))
 
 
 @pytest.mark.parametrize("kind", ["least", "repeat", "second", "turn"])
@@ -104,7 +104,7 @@ def test_a_growing_row_every_round_keeps_the_bound(loss):
     trace = who.play(X, y)
     for size in (0.0, 1.0, 5.0):
         U = rng.normal(size=(3, 3)) * size
-        assert trace.expected_mistakes <= who.certificate.bound(judge(loss, X, y, U))
+        assert trace.expected_mistakes <= who.certificate.bound(comparator_of(loss, X, y, U))
 
 
 def late_run(who, X, y, tau, seed):
@@ -116,20 +116,20 @@ def late_run(who, X, y, tau, seed):
         chosen = overdue + [w for w in waiting if w not in overdue and rng.random() < 0.2]
         for w in [chosen[i] for i in rng.permutation(len(chosen))]:
             waiting.remove(w)
-            answer(who, w[1], int(y[w[0]]))
+            give_feedback(who, w[1], int(y[w[0]]))
         most = max(most, len(waiting))
         decision = who.decide(x)
         expected += 1 - decision.distribution[y[t]]
         waiting.append((t, decision))
     for i in rng.permutation(len(waiting)):
-        answer(who, waiting[i][1], int(y[waiting[i][0]]))
+        give_feedback(who, waiting[i][1], int(y[waiting[i][0]]))
     assert most == tau
     return expected
 
 
 @pytest.mark.parametrize("tau", [1, 5])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_late_answers_keep_the_bound_of_their_delay(loss, tau):
+def test_late_feedback_keeps_the_bound_of_their_delay(loss, tau):
     for stream in (noisy_stream, separable_stream, random_stream):
         s = stream(250)
         for risk in (1.0, some_risk(loss, s.K)):
@@ -141,37 +141,37 @@ def test_late_answers_keep_the_bound_of_their_delay(loss, tau):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_worst_delay_of_one_repeated_row(loss):
-    """One row, τ answers always missing, the label that q likes least: where the missing ones hurt most."""
+    """One row, τ outcomes always missing, the label that q likes least: where the missing ones hurt most."""
     tau, K, T = 4, 3, 200
     who = learner(loss, K=K, delay=tau)
     x, waiting, y, expected = np.ones(1), [], [], 0.0
     for _ in range(T):
         if len(waiting) > tau:
-            answer(who, *waiting.pop(0))
+            give_feedback(who, *waiting.pop(0))
         decision = who.decide(x)
         truth = int(decision.distribution.argmin())
         y.append(truth)
         expected += 1 - decision.distribution[truth]
         waiting.append((decision, truth))
     for w in waiting:
-        answer(who, *w)
+        give_feedback(who, *w)
     assert expected <= who.bound(np.ones((T, 1)), y).value
 
 
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
-def test_answers_later_than_the_delay_end_the_bound(feedback):
+def test_feedback_later_than_the_delay_ends_the_bound(feedback):
     s = noisy_stream(60)
     late_run(ok := learner("logistic", feedback, s.K, delay=3), s.X, s.y, 3, seed=0)
     assert ok.bound(s.X, s.y).value > 0
     late_run(late := learner("logistic", feedback, s.K, delay=3), s.X, s.y, 4, seed=0)
     with pytest.raises(NoBoundError, match="late"):
         late.bound(s.X, s.y)
-    # One answer alone, missing from four rounds though never more than four are missing
+    # One outcome alone, missing from four rounds though never more than four are missing
     one = learner("logistic", feedback, s.K, delay=3)
     first = one.decide(s.X[0])
     for t in range(1, 5):
-        answer(one, one.decide(s.X[t]), int(s.y[t]))
-    answer(one, first, int(s.y[0]))
+        give_feedback(one, one.decide(s.X[t]), int(s.y[t]))
+    give_feedback(one, first, int(s.y[0]))
     with pytest.raises(NoBoundError, match="late"):
         one.bound(s.X[:5], s.y[:5])
     open_one = learner("logistic", feedback, s.K, delay=3)
@@ -189,11 +189,11 @@ def replay(loss, s, seed=0, delay=0, **more):
     rounds, longest = [], 0.0
     for x, truth in zip(s.X, s.y):
         decision = who.decide(x)
-        rd = copy.deepcopy(who._core.round)
+        rd = copy.deepcopy(who._engine.round)
         longest = max(longest, float(x @ x))
         g = np.outer(estimate(who.settings, rd.z, rd.p, int(truth), decision._code), x)
         rounds.append((rd.note[1] / longest, rd.p, g, rd.z, rd.note[0]))
-        answer(who, decision, int(truth))
+        give_feedback(who, decision, int(truth))
     return who, rounds
 
 
@@ -232,7 +232,7 @@ def test_the_bandit_bound_holds_in_the_mean(make, loss):
     U = np.array([s.X[s.y == k].mean(axis=0) for k in range(s.K)])
     U -= U.mean(axis=0)
     for size in (0.0, 2.0, 5.0):
-        rule = judge(loss, s.X, s.y, U / np.linalg.norm(U) * size)
+        rule = comparator_of(loss, s.X, s.y, U / np.linalg.norm(U) * size)
         missed, bounds = [], []
         for seed in range(24):
             who = learner(loss, "bandit", s.K, seed=seed)
@@ -250,7 +250,7 @@ def test_the_late_bandit_bound_holds_in_the_mean(loss):
     """Delays fixed in advance (the same arrivals for every seed)."""
     s, tau = separable_stream(300), 3
     U = np.array([s.X[s.y == k].mean(axis=0) for k in range(s.K)])
-    rule = judge(loss, s.X, s.y, U / np.linalg.norm(U) * 3)
+    rule = comparator_of(loss, s.X, s.y, U / np.linalg.norm(U) * 3)
     missed, bounds = [], []
     for seed in range(20):
         who = learner(loss, "bandit", s.K, seed=seed, delay=tau)
@@ -269,7 +269,7 @@ def test_no_adversary_makes_the_levels_larger_than_their_bound(loss, kind):
         assert who.certificate.level <= file.largest_level(who.problem, who.settings, 200)
 
 
-def test_long_sure_runs_keep_the_levels_below_their_bound():
+def test_long_certain_runs_keep_the_levels_below_their_bound():
     """Separable and one row: nearly every round needs a level."""
     for loss in LOSSES:
         for K in (2, 5):
@@ -364,7 +364,7 @@ def test_the_rule_compared_with_under_bandit_feedback_is_chosen_without_the_draw
     np.testing.assert_array_equal(rules[0], rules[1])
 
 
-def test_a_certificate_is_not_shown_once_answers_came_too_late():
+def test_a_certificate_is_not_shown_once_feedback_came_too_late():
     """Like `bound`: what it says does not hold then (with full information it does: test_late_answers)."""
     s = noisy_stream(60)
     who = learner("logistic", "bandit", s.K)

@@ -1,4 +1,4 @@
-"""Luck: the bounds from expected to real mistakes, their closed forms, and attacks on them."""
+"""High probability: the bounds from expected to actual mistakes, their closed forms, and attacks on them."""
 
 import math
 from itertools import pairwise
@@ -9,7 +9,7 @@ from scipy.integrate import quad
 
 import gaptron
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.high_probability import any_time, one_time, paid_in_the_gap
+from gaptron.theory.high_probability import any_time, one_time, with_risk
 from gaptron.types import Certificate, Comparator
 from tests.conftest import noisy_stream
 
@@ -89,7 +89,7 @@ def test_refused_odds(delta):
     for call in (
         lambda: any_time(1.0, 1.0, delta),
         lambda: one_time(1.0, 1.0, delta),
-        lambda: paid_in_the_gap(certificate, Comparator(1.0, 1.0, 10), delta),
+        lambda: with_risk(certificate, Comparator(1.0, 1.0, 10), delta),
     ):
         with pytest.raises(SettingError, match="delta"):
             call()
@@ -167,7 +167,7 @@ def test_the_luck_of_a_real_run_stays_within_any_time():
 def price_of_luck(risk):
     """1/s, read off the bound at δ = 1/e."""
     free = Certificate(0.0, 1.0, 1.0, risk, False)
-    return paid_in_the_gap(free, Comparator(0.0, 0.0, 1), math.exp(-1))
+    return with_risk(free, Comparator(0.0, 0.0, 1), math.exp(-1))
 
 
 @pytest.mark.parametrize("risk", [1.0001, 1.01, 1.25, 1.5, 1.75, 1.999])
@@ -184,7 +184,7 @@ def test_the_numbers_of_the_theory():
     learner.play(s.X, s.y)
     X = learner.certificate.norm
     assert learner.certificate.cost(1 / X) == pytest.approx(1.05, abs=0.012)
-    bound = paid_in_the_gap(learner.certificate, Comparator(7.0, 2.0, 100), 0.05)
+    bound = with_risk(learner.certificate, Comparator(7.0, 2.0, 100), 0.05)
     assert bound == pytest.approx(7.0 + learner.certificate.cost(2.0) + math.log(20) * price_of_luck(1.5))
 
 
@@ -213,7 +213,7 @@ def test_the_constant_bound_holds_at_every_time_in_nearly_all_runs():
             learner.learn(decision, label=truth)
             mistakes += decision.label != truth
             zero += 1.0  # ℓ(0) = log₂ 2
-            if mistakes > paid_in_the_gap(learner.certificate, Comparator(zero, 0.0, 1), delta):
+            if mistakes > with_risk(learner.certificate, Comparator(zero, 0.0, 1), delta):
                 broken += 1
                 break
     assert broken <= delta * runs + 3 * math.sqrt(runs * delta * (1 - delta))
@@ -222,9 +222,9 @@ def test_the_constant_bound_holds_at_every_time_in_nearly_all_runs():
 def test_refusals():
     U = Comparator(1.0, 1.0, 10)
     with pytest.raises(NoBoundError, match="bandit"):
-        paid_in_the_gap(Certificate(0.0, 1.0, 1.0, 1.0, True), U, 0.1)
+        with_risk(Certificate(0.0, 1.0, 1.0, 1.0, True), U, 0.1)
     with pytest.raises(NoBoundError, match="risk > 1"):
-        paid_in_the_gap(Certificate(0.0, 1.0, 1.0, 1.0, False), U, 0.1)
+        with_risk(Certificate(0.0, 1.0, 1.0, 1.0, False), U, 0.1)
 
 
 @pytest.mark.parametrize("risk", [1 + 1e-8, 1 + 1e-10, math.nextafter(1.0, 2.0)])

@@ -1,4 +1,4 @@
-"""Late answers with full information: the certificate goes on holding, on every path, whatever their order."""
+"""Late feedback with full information: the certificate remains valid, on every path, in any order."""
 
 import copy
 import math
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import gaptron
-from gaptron.algorithm import HasLateProof
 from gaptron.algorithms import NAMES, load
+from gaptron.algorithms.protocol import HasLateProof
 from gaptron.errors import NoBoundError
 from gaptron.types import Feedback
 from tests import plain
@@ -19,7 +19,7 @@ ORDERS = ("random", "reversed", "at the end, reversed", "right ones first", "at 
 
 
 def orders(kind, rng, waiting, y, last):
-    """Which of the waiting decisions are answered now: places in the list."""
+    """Which of the pending decisions get feedback now: indices into the list."""
     if kind == "at once":
         return range(len(waiting))
     if kind == "random":
@@ -32,7 +32,7 @@ def orders(kind, rng, waiting, y, last):
 
 
 def run(who, s, kind, seed=0):
-    """Σ(1 - q(y)) over the rounds, and the rounds in the order their answers were learned."""
+    """Σ(1 - q(y)) over the rounds, and the rounds in the order in which they were learned from."""
     rng, waiting, expected, learned = np.random.default_rng(seed), [], 0.0, []
     for t, x in enumerate(s.X):
         decision = who.decide(x)
@@ -94,7 +94,7 @@ def test_the_sum_of_gaps_by_textbook(kind, risk):
     squares = np.maximum.accumulate((s.X**2).sum(axis=1))
     W, total, at_most, met = np.zeros((s.K, s.X.shape[1])), 0.0, [], 0
     waiting = iter(learned)
-    events = []  # how far the decisions had come when each answer was learned
+    events = []  # how far the decisions had come when each round was learned from
     run_decided(twin, s, kind, events)
     for (t, q), seen in zip(waiting, events):
         eta = who.settings.first / squares[seen]
@@ -105,19 +105,19 @@ def test_the_sum_of_gaps_by_textbook(kind, risk):
         at_most.append(total)
         met += 1
     assert met == 200
-    assert who._core.state.total[0].gap == pytest.approx(total, abs=1e-8)
+    assert who._engine.state.total[0].gap == pytest.approx(total, abs=1e-8)
     assert who.certificate.level == pytest.approx(max(0.0, total), abs=1e-8)
 
 
 def run_decided(who, s, kind, events):
-    """The same run again, noting the last row decided before each answer."""
+    """The same run again, noting the last example decided before each feedback."""
     real = who.learn
     who.learn = lambda *a, **k: (events.append(who.decided - 1), real(*a, **k))
     run(who, s, kind)
 
 
 @pytest.mark.parametrize("algorithm", PROVED)
-def test_answers_that_never_come_leave_a_certificate_of_those_that_did(algorithm):
+def test_feedback_that_never_comes_leaves_a_certificate_of_the_rest(algorithm):
     s = noisy_stream(120)
     who = gaptron.Learner(algorithm, n_classes=s.K, seed=1)
     kept = [who.decide(x) for x in s.X]
@@ -126,12 +126,12 @@ def test_answers_that_never_come_leave_a_certificate_of_those_that_did(algorithm
     expected = sum(1 - kept[t].distribution[s.y[t]] for t in range(0, 120, 2))
     zero = 60 * math.log2(s.K)
     assert expected <= zero + who.certificate.cost(0.0)
-    with pytest.raises(NoBoundError, match="60 decisions have not been answered"):
+    with pytest.raises(NoBoundError, match="60 decisions have had no feedback"):
         who.bound(s.X[::2], s.y[::2])
 
 
 @pytest.mark.parametrize("algorithm", PROVED)
-def test_under_bandit_feedback_a_late_answer_still_ends_the_certificate(algorithm):
+def test_under_bandit_feedback_late_feedback_still_ends_the_certificate(algorithm):
     s = noisy_stream(20)
     who = gaptron.Learner(algorithm, n_classes=s.K, feedback="bandit", seed=1)
     first, second = who.decide(s.X[0]), who.decide(s.X[1])
@@ -140,11 +140,11 @@ def test_under_bandit_feedback_a_late_answer_still_ends_the_certificate(algorith
         _ = who.certificate
 
 
-# --- what learning again from a late answer may not touch -------------------------------------------------------
+# --- what learning from late feedback may not change -------------------------------------------------------
 
 
 def committed(name):
-    """The numbers of a state that a decision alone fixes, which a late answer must leave as they are."""
+    """The numbers of a state that a decision alone fixes, which late feedback must not change."""
     return {
         "frugal-gaptron": lambda state: [state.total[0][word] for word in ("square", "level", "step", "last")],
         "squarecb": lambda state: [state.clock[0].decisions],
@@ -152,19 +152,19 @@ def committed(name):
 
 
 @pytest.mark.parametrize("algorithm", ["frugal-gaptron", "squarecb"])
-def test_a_late_answer_counts_no_decision(algorithm):
+def test_late_feedback_counts_no_decision(algorithm):
     s = random_stream(40, K=3)
     who = gaptron.Learner(algorithm, n_classes=3, feedback="bandit", seed=1, norm=4.0)
     who.play(s.X[:20], s.y[:20])
     kept = [who.decide(x) for x in s.X[20:]]
-    before, decided = committed(algorithm)(who._core.state), who.decided
+    before, decided = committed(algorithm)(who._engine.state), who.decided
     for decision in kept[::-1]:
         who.learn(decision, correct=bool(decision.label == 0))
-        assert committed(algorithm)(who._core.state) == before and who.decided == decided
+        assert committed(algorithm)(who._engine.state) == before and who.decided == decided
 
 
 @pytest.mark.parametrize("algorithm", [*PROVED, "softmax"])
-def test_with_full_information_the_new_look_is_not_mixed_with_the_old_draw(algorithm):
+def test_with_full_information_the_new_scores_are_not_mixed_with_the_old_draw(algorithm):
     """p of the row as seen today is a distribution: the label's old probability must not be written into it."""
     s = noisy_stream(120)
     who = gaptron.Learner(algorithm, n_classes=s.K, seed=1, norm=1.0)
@@ -172,7 +172,7 @@ def test_with_full_information_the_new_look_is_not_mixed_with_the_old_draw(algor
     who.play(s.X[1:], s.y[1:])
     today = who.distribution(s.X[:1])[0]
     who.learn(old, label=int(s.y[0]))
-    np.testing.assert_array_equal(who._core.round.p, today)
+    np.testing.assert_array_equal(who._engine.round.p, today)
 
 
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
@@ -186,8 +186,8 @@ def test_pending_decisions_of_a_file_teach_as_those_in_memory(algorithm, feedbac
     rng = np.random.default_rng(0)
     kept = []
     for t in range(80):
-        among = np.unique([int(s.y[t]), *rng.integers(0, s.K, 2)])
-        kept.append(who.decide(s.X[t], among=among if t % 3 else None))
+        available = np.unique([int(s.y[t]), *rng.integers(0, s.K, 2)])
+        kept.append(who.decide(s.X[t], available=available if t % 3 else None))
     who.save(tmp_path / "model")
     other = gaptron.Learner.load(tmp_path / "model")
     twin = copy.deepcopy(who)

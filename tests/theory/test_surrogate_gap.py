@@ -1,7 +1,7 @@
 """Lemma 1's surrogate gap is never positive, for every setting `recommend` gives.
 
 Scores z stand for W and x: any z with ‖z‖ ≤ D‖x‖ comes from some ‖W‖ ≤ D. The gap is worked out twice: in
-textbook numpy (`tests.plain`), and by the very verbs the learner runs.
+textbook numpy (`tests.plain`), and by the kernels that the learner runs.
 """
 
 import math
@@ -33,7 +33,7 @@ def name(setting):
 
 
 def through_the_kernels(s, z, y, xx):
-    """The gap from the learner's own verbs: gap map, mixture, loss, gradient coefficients."""
+    """The gap from the learner's own kernels: gap map, mixture, loss, gradient coefficients."""
     K, q, p = len(z), np.zeros(len(z)), np.zeros(len(z))
     top = simplex.best(z)
     a = file.gap_map(s.loss, s.beta, z, q, top)

@@ -6,14 +6,14 @@ import pytest
 import gaptron
 from gaptron.types import UNKNOWN
 from tests.conftest import KINDS, random_stream
-from tests.one_round import taught
+from tests.one_round import state_after
 
 
 def update(learner, x, label, truth, *, full=False):
     """How the weights move if `label` is played when `truth` is right, by the real `learn` on a copy."""
     decision, before = learner.decide(x), learner.weights
-    state = taught(learner, decision, label, truth if full or label == truth else UNKNOWN)
-    return learner._core.file.weights(state, learner._core.sparse) - before, decision.distribution
+    state = state_after(learner, decision, label, truth if full or label == truth else UNKNOWN)
+    return learner._engine.algorithm.weights(state, learner._engine.sparse) - before, decision.distribution
 
 
 @pytest.mark.parametrize("rows", [KINDS["dense64"], KINDS["csr"]], ids=["dense", "csr"])
@@ -33,12 +33,12 @@ def test_gaptrons_gradient(loss, rows):
         seed=0,
     )
     full = gaptron.Learner("gaptron", loss=loss, n_classes=K, norm=3.0, eta=0.2, gamma=0.1, seed=0)
-    full.decide(rows(X[:1]))  # makes room for its weights
+    full.decide(rows(X[:1]))  # allocates its weights
     moved = 0
     for t in range(300):
         x = rows(X[t : t + 1])
         if t % 6 == 0 and t:
-            full._core.state.W[:] = bandit._core.state.W
+            full._engine.state.W[:] = bandit._engine.state.W
             truth = int(y[t])
             mean = 0.0
             for k in range(K):
@@ -47,7 +47,7 @@ def test_gaptrons_gradient(loss, rows):
             exact, _ = update(full, x, truth, truth, full=True)
             np.testing.assert_allclose(mean, exact, atol=1e-12)
             moved += bool(exact.any())
-        if full._core.state is None:
+        if full._engine.state is None:
             full.play(x[:0], y[:0])
         bandit.play(x, y[t : t + 1])
     assert moved > 10

@@ -1,4 +1,4 @@
-"""THE COUNCIL: experts advise, the learner follows their vote or abstains."""
+"""Binary prediction with expert advice: follow the weighted vote of the experts, or abstain at a cost."""
 
 from gaptron.abstention.abstainer import Abstainer, AbstainerBound, AbstainerDecision
 from gaptron.abstention.experts import experts_from

@@ -1,4 +1,4 @@
-"""Classifiers become experts: their probabilities or scores as predictions in [-1, 1], one label against the rest."""
+"""Convert probabilities or scores of classifiers to predictions of experts in [-1, 1], one label against the rest."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,25 +10,31 @@ from gaptron.errors import InputError
 from gaptron.types import Matrix, Vector
 
 METHODS = {"probabilities": ("predict_proba", "distribution"), "scores": ("decision_function", "scores")}
-ROUNDING = 1e-3  # probabilities in float32, or printed, need not sum to 1 exactly
+ROUNDING = 1e-3  # tolerance for probabilities in float32, or printed with few digits
 
 
 def experts_from(
     sources: Iterable[Any], X: Any = None, *, label: Any = None, kind: str = "probabilities", votes: bool = False
 ) -> Matrix:
-    """What each source predicts of each row, in [-1, 1]: rounds × sources. +1 stands for `label`, -1 for the rest.
+    """Convert the outputs of classifiers to predictions for an `Abstainer`: +1 means `label`, -1 any other label.
 
-    A probability p becomes 2p - 1; a score becomes its margin over the best other label, cut off at -1 and 1.
+    A probability p becomes 2p - 1. A score becomes its margin over the best other label, clipped to [-1, 1].
 
     Args:
-        sources: fitted classifiers (scikit-learn's, or `Learner`s), or arrays of what they gave: a row a round with a
-            column a label, or, for two labels, the second label's column alone.
-        X: the rows; needed by classifiers.
-        label: the label that is +1: one of a classifier's classes, or the number of an array's column. With two labels
-            the second by default.
+        sources: fitted classifiers (scikit-learn's, or `Learner`s), or arrays of their outputs: rounds × labels, or,
+            for two labels, the second column only.
+        X: the examples; needed for classifiers.
+        label: the label that becomes +1: one of a classifier's classes, or the column of an array. With two labels the
+            default is the second.
         kind: "probabilities" (`predict_proba`, a Learner's `distribution`) or "scores" (`decision_function`, a
             Learner's `scores`).
-        votes: True for ±1 alone: whether `label` is the source's first choice.
+        votes: if true, predictions are only +1 or -1: whether `label` is the source's first choice.
+
+    Returns:
+        Predictions in [-1, 1], rounds × sources.
+
+    Raises:
+        InputError: if a source has no such outputs, or they are not numbers of the same length.
     """
     if kind not in METHODS:
         raise InputError(f"kind={kind!r} must be one of {', '.join(METHODS)}")
@@ -43,20 +49,20 @@ def experts_from(
         else:
             columns.append(np.clip(2.0 * table[:, at] - 1.0, -1.0, 1.0))
     if not columns:
-        raise InputError("there are no sources: give at least one classifier or array")
+        raise InputError("sources is empty: give at least one classifier or array")
     if len({len(column) for column in columns}) > 1:
-        raise InputError(f"the sources differ in rows: {', '.join(str(len(column)) for column in columns)}")
+        raise InputError(f"the sources have different lengths: {', '.join(str(len(column)) for column in columns)}")
     return np.stack(columns, axis=1)
 
 
 def _table(source: Any, number: int, X: Any, label: Any, kind: str) -> tuple[Matrix, int]:
-    """What a source says, a column a label, and which column is the wanted label's."""
+    """Return a source's outputs, rounds × labels, and the column of the wanted label."""
     name = f"source {number}"
-    method = next((getattr(source, word) for word in METHODS[kind] if hasattr(source, word)), None)
+    method = next((getattr(source, method) for method in METHODS[kind] if hasattr(source, method)), None)
     classes: list[Any] | None = None
     if method is not None:
         if X is None:
-            raise InputError(f"{name} is a classifier: give the rows X it shall look at")
+            raise InputError(f"{name} is a classifier: give the examples X that it should predict")
         predictions = method(X)
         classes = [
             k.item() if isinstance(k, np.generic) else k
@@ -66,8 +72,8 @@ def _table(source: Any, number: int, X: Any, label: Any, kind: str) -> tuple[Mat
         predictions = source
     else:
         raise InputError(
-            f"{name}, a {type(source).__name__}, gives no {kind} (it has no {' or '.join(METHODS[kind])}): "
-            "try the other kind"
+            f"{name}, a {type(source).__name__}, has no {' or '.join(METHODS[kind])}, so it gives no {kind}: "
+            "use the other kind"
         )
     table = _two_columns(_numbers(predictions, name), kind)
     if kind == "probabilities":
@@ -79,16 +85,16 @@ def _numbers(predictions: Any, name: str) -> NDArray[Any]:
     try:
         table = np.asarray(predictions, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} does not give numbers") from None
+        raise InputError(f"the outputs of {name} are not numbers") from None
     if table.ndim not in (1, 2) or table.shape[-1] == 0 or not np.isfinite(table).all():
-        raise InputError(f"{name} must give finite numbers, a row a round; its shape is {table.shape}")
+        raise InputError(f"the outputs of {name} must be finite numbers, rounds × labels; their shape is {table.shape}")
     return table
 
 
 def _two_columns(table: NDArray[Any], kind: str) -> Matrix:
-    """With two labels, one column says it all: a probability p beside 1 - p, a signed score z beside -z.
+    """Expand the single column of two labels: p becomes (1 - p, p), and a signed score z becomes (-z/2, z/2).
 
-    scikit-learn's margin at z is |z|; ours is the difference of two columns, so both get half.
+    The margin of scikit-learn's score z is |z|; here it is the difference of the two columns.
     """
     if table.ndim == 2 and table.shape[1] > 1:
         return table
@@ -99,16 +105,16 @@ def _two_columns(table: NDArray[Any], kind: str) -> Matrix:
 def _check_probabilities(table: Matrix, name: str) -> None:
     bad = np.flatnonzero(~((table >= -ROUNDING).all(axis=1) & (np.abs(table.sum(axis=1) - 1.0) <= ROUNDING)))
     if bad.size:
-        raise InputError(f"{name}, round {bad[0]}: these are no probabilities; if they are scores say kind='scores'")
+        raise InputError(f"{name}, round {bad[0]}: the numbers are not probabilities; for scores use kind='scores'")
 
 
 def _column(name: str, width: int, classes: list[Any] | None, label: Any) -> int:
     known = list(range(width)) if classes is None or len(classes) != width else classes
     if label is None:
         if width > 2:
-            raise InputError(f"{name} knows {width} labels: say which one is +1, label=...")
+            raise InputError(f"{name} has {width} labels: give the one that becomes +1 as label=...")
         return 1
     if label not in known:
         shown = ", ".join(map(repr, known[:5])) + (", ..." if width > 5 else "")
-        raise InputError(f"{name} does not know label {label!r}; it knows {shown}")
+        raise InputError(f"{name} has no label {label!r}; its labels are {shown}")
     return known.index(label)

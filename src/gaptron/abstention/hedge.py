@@ -1,7 +1,7 @@
-"""Exponential weights over experts, for any step η: the part that the papers of this room share.
+"""Exponential weights over experts for any learning rate η, shared by both algorithms.
 
-An expert is kept by its gap G_i = L_i - min L to the best, not by its loss L_i: gaps of experts that matter stay small
-however long the run, and so does the rounding of everything made from them.
+Weights are computed from the gap G_i = L_i - min L of an expert to the best one, not from its loss L_i. The gaps of
+experts with a relevant weight stay small however long the run, and with them the rounding errors.
 """
 
 import math
@@ -9,24 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.kernels.exponential import exponentials
-from gaptron.kernels.jit import jit
+from gaptron.kernels.compile.exponential import exponentials
+from gaptron.kernels.compile.jit import jit
 from gaptron.types import Vector, named
 
 
 class Experts(NamedTuple):
-    """What is remembered of d experts and of the run."""
+    """The state of d experts and of the run."""
 
     gaps: Vector  # G, d
     weights: Vector  # exp(-ηG), not divided by their sum
     losses: Vector  # L, d
     # eta: η, weight: Σ weights, mixability: Δ = Σ(h - m)₊, variance: V = Σv, saved: Σ(h - expected loss),
-    # expected: Σ expected loss, dearest: the largest cost, and how many rounds were decided and learned from
+    # expected: Σ expected loss, max_cost: the largest cost, decided and learned: numbers of rounds
     totals: Any
 
 
 def init(n_experts: int, eta: float) -> Experts:
-    """Before the first round: nobody has lost anything."""
+    """Return the state before the first round."""
     totals = named(
         eta=eta,
         weight=float(n_experts),
@@ -34,7 +34,7 @@ def init(n_experts: int, eta: float) -> Experts:
         variance=0.0,
         saved=0.0,
         expected=0.0,
-        dearest=0.0,
+        max_cost=0.0,
         decided=0,
         learned=0,
     )
@@ -43,7 +43,7 @@ def init(n_experts: int, eta: float) -> Experts:
 
 @jit
 def weigh(G: Vector, eta: float, w: Vector) -> float:
-    """Fill w with exp(-ηG), and return its sum. At η = ∞ the leaders share alike."""
+    """Write w = exp(-ηG), and return its sum. At η = ∞ the leaders have equal weights and the others 0."""
     total = 0.0
     for i in range(G.shape[0]):
         w[i] = (0.0 if G[i] == 0.0 else -math.inf) if eta == math.inf else -eta * G[i]
@@ -55,7 +55,7 @@ def weigh(G: Vector, eta: float, w: Vector) -> float:
 
 @jit
 def vote(experts: Experts, x: Vector) -> tuple[float, float]:
-    """ŷ = ⟨p̂, x⟩, and v = ¼ Σ p̂_i (x_i - ŷ)², the variance of the experts' losses whatever the label."""
+    """Return ŷ = ⟨p̂, x⟩ and v = ¼ Σ p̂_i (x_i - ŷ)², the variance of the experts' losses for either label."""
     w, total = experts.weights, experts.totals[0].weight
     mean = 0.0
     for i in range(x.shape[0]):
@@ -68,10 +68,10 @@ def vote(experts: Experts, x: Vector) -> tuple[float, float]:
 
 
 @jit
-def absorb(experts: Experts, x: Vector, y: float) -> float:
-    """Charge every expert ½(1 - y x_i), weigh them again at the same η, and return the round's mix loss.
+def update_losses(experts: Experts, x: Vector, y: float) -> float:
+    """Add the loss ½(1 - y x_i) of every expert, update the weights at the same η, and return the round's mix loss.
 
-    The mix loss is M(L + ℓ) - M(L) with M(L) = min L - (1/η) ln Σ exp(-ηG), so it also fits answers that come late.
+    The mix loss is M(L + ℓ) - M(L) with M(L) = min L - (1/η) ln Σ exp(-ηG), which is also valid for late feedback.
     """
     G, totals = experts.gaps, experts.totals[0]
     eta, before = totals.eta, totals.weight

@@ -1,4 +1,4 @@
-"""What a run that may abstain leaves behind."""
+"""The record of a run with abstention."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -6,23 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaptron.trace import checkpoints
+from gaptron.learner.trace import checkpoints
 from gaptron.types import Flags, Integers, Vector
 
 
-class Silence(IntEnum):
-    """What is predicted when nothing is: 0, between -1 and +1."""
+class Abstention(IntEnum):
+    """The prediction of a round that abstains: 0, between -1 and +1."""
 
     ABSTAIN = 0
 
 
-ABSTAIN = Silence.ABSTAIN
+ABSTAIN = Abstention.ABSTAIN
 
 
 class AbstainerCurve(NamedTuple):
-    """Sums up to log-spaced rounds."""
+    """Cumulative sums at log-spaced rounds."""
 
-    rounds: Integers
+    rounds: Integers  # the rounds, counted from 1
     loss: Vector
     expected_loss: Vector
     mistakes: Integers
@@ -31,61 +31,61 @@ class AbstainerCurve(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AbstainerTrace:
-    """Rounds in the order played. `first + second` is the trace of both."""
+    """Rounds in the order played. `first + second` concatenates two traces."""
 
     predictions: Integers  # -1, +1 or ABSTAIN (0), as drawn
     votes: Vector  # ŷ ∈ [-1, 1]: the weighted mean of the experts
-    labels: Integers  # the truth, -1 or +1
-    costs: Vector  # of abstaining; ½ where a coin stood in for it
-    expected_losses: Vector  # in expectation over the draw, round by round
+    labels: Integers  # the true labels, -1 or +1
+    costs: Vector  # of abstaining; ½ where a coin replaced it
+    expected_losses: Vector  # per round, in expectation over the draw
 
     @property
     def rounds(self) -> int:
-        """How many rounds were played."""
+        """The number of rounds."""
         return len(self.labels)
 
     @property
     def abstained(self) -> Flags:
-        """Which rounds were left unanswered."""
+        """Which rounds abstained."""
         return np.equal(self.predictions, ABSTAIN)
 
     @property
     def wrong(self) -> Flags:
-        """Which answers were mistakes."""
+        """Which predictions were wrong."""
         return np.equal(self.predictions, -self.labels)
 
     @property
     def losses(self) -> Vector:
-        """1 for a mistake, the cost for abstaining, else 0: as drawn, round by round."""
+        """The loss of each round as drawn: 1 for a mistake, the cost for abstaining, otherwise 0."""
         return np.where(self.abstained, self.costs, self.wrong.astype(np.float64))
 
     @property
     def loss(self) -> float:
-        """Σ losses, as drawn."""
+        """The sum of the losses as drawn."""
         return float(np.sum(self.losses))
 
     @property
     def expected_loss(self) -> float:
-        """Σ expected losses: exact, since the weights do not depend on the draws."""
+        """The sum of the expected losses; exact, because the weights do not depend on the draws."""
         return float(np.sum(self.expected_losses))
 
     @property
     def mistakes(self) -> int:
-        """How many answers were wrong."""
+        """The number of wrong predictions."""
         return int(np.count_nonzero(self.wrong))
 
     @property
     def abstentions(self) -> int:
-        """How many rounds were left unanswered."""
+        """The number of rounds that abstained."""
         return int(np.count_nonzero(self.abstained))
 
     @property
     def curve(self) -> AbstainerCurve:
-        """Sums so far, at ten log-spaced rounds a decade and the last."""
-        marks = checkpoints(self.rounds)
-        at = marks - 1
+        """Cumulative sums at ten log-spaced rounds per decade and at the last round."""
+        rounds = checkpoints(self.rounds)
+        at = rounds - 1
         return AbstainerCurve(
-            marks,
+            rounds,
             np.cumsum(self.losses)[at],
             np.cumsum(self.expected_losses)[at],
             np.cumsum(self.wrong, dtype=np.int64)[at],
@@ -93,7 +93,14 @@ class AbstainerTrace:
         )
 
     def first(self, rounds: int) -> "AbstainerTrace":
-        """The trace of the first rounds alone."""
+        """Return the trace of the first rounds.
+
+        Args:
+            rounds: how many rounds to keep.
+
+        Returns:
+            A trace that shares memory with this one.
+        """
         return AbstainerTrace(
             self.predictions[:rounds],
             self.votes[:rounds],

@@ -1,1 +1,1 @@
-"""Other people's protocols over `Learner`: scikit-learn's (`estimator`) and River's (`river`)."""
+"""Adapters of `Learner` to the interfaces of scikit-learn (`sklearn`) and River (`river`)."""

@@ -1,9 +1,9 @@
-"""The library: one paper, one file. `NAMES` says which name users type for which file."""
+"""The algorithms, one module per paper. `NAMES` maps the name that users type to the module."""
 
 import importlib
 from typing import cast
 
-from gaptron.algorithm import Algorithm
+from gaptron.algorithms.protocol import AnyAlgorithm
 from gaptron.errors import SettingError
 
 NAMES = {
@@ -33,13 +33,13 @@ NAMES = {
 }
 
 
-def load(name: str) -> Algorithm:
-    """The file behind a name."""
+def load(name: str) -> AnyAlgorithm:
+    """Import the module of an algorithm by its name."""
     if name not in NAMES:
-        raise SettingError(f"unknown algorithm {name!r}; there are: {', '.join(NAMES)}")
-    return cast(Algorithm, importlib.import_module(f"gaptron.algorithms.{NAMES[name]}"))
+        raise SettingError(f"unknown algorithm {name!r}; available: {', '.join(NAMES)}")
+    return cast(AnyAlgorithm, importlib.import_module(f"gaptron.algorithms.{NAMES[name]}"))
 
 
-def able(trait: str) -> str:
-    """The names of the algorithms whose card has this trait, for an error message."""
-    return ", ".join(name for name in NAMES if getattr(load(name).CARD, trait))
+def able(field: str) -> str:
+    """The names of the algorithms whose card has this field set, for error messages."""
+    return ", ".join(name for name in NAMES if getattr(load(name).CARD, field))

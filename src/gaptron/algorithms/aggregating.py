@@ -1,8 +1,8 @@
-"""Vovk's aggregating algorithm for the logistic loss: play what the whole posterior thinks.
+"""Vovk's aggregating algorithm for the logistic loss: predict with the mean of the posterior.
 
 Foster, Kale, Luo, Mohri & Sridharan, "Logistic Regression: The Importance of Being Improper", COLT 2018, Algorithm 1,
 with the Gaussian prior of Kakade & Ng 2005 in place of the uniform one. For dK ≤ 4 the mixture is summed on a grid;
-else it is sampled by warm-started Langevin chains, after Di Gennaro, Chakraborty & Zhivotovskiy 2026.
+otherwise it is sampled by warm-started Langevin chains, after Di Gennaro, Chakraborty & Zhivotovskiy 2026.
 Feedback: full.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn in round t; with batches of b O(CJb nnz K).
 
     P = N(0, ν²I);  for t = 1, 2, ...
@@ -12,11 +12,11 @@ Feedback: full.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn in round t;
           chains: keep (x, y), and J times for every chain
               V = W - h∇Φ(W) + √(2h) ξ                Φ = Σ ℓ + ‖W‖²/(2ν²),  ξ standard normal
               W ← V with probability min{1, exp(Φ(W) - Φ(V) + ‖ξ‖²/2 - ‖W - V + h∇Φ(V)‖²/(4h))}
-          h = c/(½Σ‖x‖² + 1/ν²), and c learns to have 57 % of the steps accepted
+          h = c/(½Σ‖x‖² + 1/ν²), c adapted so that 57 % of the steps are accepted
 
-A history of `memory` rounds is kept; beyond it the oldest is forgotten, and what is then played follows the posterior
-of the last ones only. With batch=b the step 3 of the chains uses b rounds drawn from the history and refuses nothing:
-quicker, and no longer the posterior (stochastic gradient Langevin dynamics, Welling & Teh 2011).
+The last `memory` rounds are kept, and the posterior is that of these rounds. With batch=b line 3 of the chains uses b
+rounds drawn from the history and accepts every step. This is faster, and no longer samples the posterior (stochastic
+gradient Langevin dynamics, Welling & Teh 2011).
 
 Example:
 
@@ -48,19 +48,19 @@ from numpy.typing import NDArray
 from gaptron.errors import NoBoundError
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.mixture import (
-    FEW,
+    MAX_GRID_WEIGHTS,
     MixtureScratch,
     Rules,
-    absorb,
     check,
     check_mixture,
-    grid_price,
-    logs,
+    grid_regret,
+    log_probabilities,
     mean,
     mix,
     mixture_scratch,
     new_mixture,
-    on_grid,
+    update_mixture,
+    uses_grid,
 )
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
@@ -91,34 +91,34 @@ CARD = Card(
     regret_bandit="",
     grid={"nu": (0.3, 1.0, 3.0, 10.0)},
     growth=Growth(possible=False),
-    traits=frozenset({"mixture", "sampler"}),
+    linear=False,
 )
 NOTES = ()
 MEMORY = 10_000
-CHAINS, STEPS = 16, 2  # unless a caller says otherwise
+CHAINS, STEPS = 16, 2  # the defaults
 
 
 class Aggregating(NamedTuple):
     """The settings."""
 
-    nu: float  # ν > 0  spread of the prior in every coordinate
+    nu: float  # ν > 0  standard deviation of the prior in every coordinate
     chains: int  # C ≥ 1
-    steps: int  # J ≥ 1  of each chain, each round
-    batch: int  # b ≥ 0  rounds a step looks at; 0: all, and steps may be refused
-    step: float  # c > 0  the step's factor to begin with, times (dK)^⅓; with batches for good
+    steps: int  # J ≥ 1  of each chain, in each round
+    batch: int  # b ≥ 0  rounds that a step uses; 0: all, and steps may be rejected
+    step: float  # c > 0  the first factor of the step, times (dK)^⅓; with batches the only one
     memory: int  # rounds kept
-    nonzeros: int  # of a sparse row on average: room for memory × nonzeros numbers
-    grid: int  # most points of the grid where dK ≤ 4; 0: chains always
+    nonzeros: int  # of a sparse example on average; memory × nonzeros numbers are allocated
+    grid: int  # most points of the grid where dK ≤ 4; 0: always chains
 
 
 class AggregatingState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
-    W: Rules  # C chains, or the grid's points
+    W: Rules  # C chains, or the points of the grid
     G: Rules  # ∇Φ at each
     E: Vector  # Φ at each
     a: Vector  # their weights in the mixture
-    values: Vector  # the history of rows: its five arrays
+    values: Vector  # the history of examples: its five arrays
     indices: NDArray[np.int32]
     begin: Integers
     end: Integers
@@ -141,7 +141,7 @@ def scratch(settings: Aggregating, problem: Problem, sparse: bool) -> MixtureScr
 
 
 def check_state(settings: Aggregating, problem: Problem, state: AggregatingState) -> None:
-    """The history's places and labels lie inside."""
+    """The history's indices and labels must lie inside their arrays."""
     check_mixture(state, problem)
 
 
@@ -164,7 +164,7 @@ def recommend(
     nonzeros: int = 64,
     grid: int = 10_000,
 ) -> Aggregating:
-    """ν = D; all rounds kept up to 10 000."""
+    """ν = D; all rounds are kept, up to 10 000."""
     if nu is None:
         (nu,) = problem.need("radius")
     if memory is None:
@@ -176,9 +176,9 @@ def recommend(
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of a weight and a number of the row that a round takes: every step of every chain goes through its past.
+    """The number of products in a round. Every step of every chain goes through the history, or through a batch of it.
 
-    The past is half of what is kept in the end, on average; or the batch.
+    On average the history is half as long as at the end.
     """
     kept = min(size.rounds, settings.get("memory") or MEMORY) / 2
     steps = settings.get("chains", CHAINS) * settings.get("steps", STEPS)
@@ -186,7 +186,7 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: Aggregating) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     return "Vovk's mixture over a Gaussian prior, after Kakade & Ng 2005 and Foster et al. 2018"
 
 
@@ -194,14 +194,14 @@ def bound(problem: Problem, settings: Aggregating, comparator: Comparator) -> fl
     """E[M_T] ≤ ln 2·L_T(U) + R, L_T the base-2 logistic loss and R what the mixture on the grid costs, in nats.
 
     1 - q̄(y) ≤ -ln q̄(y), and Σ -ln q̄(y) ≤ Σ ℓ(U) + R(‖U‖, T) on every path and for every U with ‖U‖ ≤ 4ν.
-    Needs ‖x‖ ≤ X and the grid, dK ≤ 4. Chains are only near the mixture after finitely many steps: no bound.
+    Needs ‖x‖ ≤ X and the grid, dK ≤ 4. Chains only approximate the mixture and have no bound.
     """
-    if not on_grid(problem, settings.grid):
+    if not uses_grid(problem, settings.grid):
         raise NoBoundError(
-            f"the bound is for the exact mixture, and chains of finitely many steps are only near it; "
-            f"it is exact for dK ≤ {FEW} with grid > 0"
+            f"the bound is for the exact mixture, which chains only approximate; "
+            f"the mixture is exact for dK ≤ {MAX_GRID_WEIGHTS} with grid > 0"
         )
-    return LN2 * comparator.loss + grid_price(problem, settings.nu, settings.grid, comparator.norm, comparator.rounds)
+    return LN2 * comparator.loss + grid_regret(problem, settings.nu, settings.grid, comparator.norm, comparator.rounds)
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def bound(problem: Problem, settings: Aggregating, comparator: Comparator) -> fl
 def decide(s: Aggregating, state: AggregatingState, x: Row, rd: Round, work: MixtureScratch, u: float) -> int:
     """Lines 1-2."""
     mix(state, work, x, rd.p)
-    logs(rd.p, rd.z)
+    log_probabilities(rd.p, rd.z)
     work.coin[0].u = u
     return draw(rd.p, best(rd.p), u)
 
@@ -221,7 +221,7 @@ def learn(
     """Line 3."""
     if truth == UNKNOWN:
         return
-    absorb(state, work, x, truth, 1.0, s.nu, s.steps, s.batch)
+    update_mixture(state, work, x, truth, 1.0, s.nu, s.steps, s.batch)
 
 
 algorithm(Aggregating, decide, learn)

@@ -10,9 +10,10 @@ Feedback: full.   Cost: O(d²) a round.
       3   g = -yσ(-yz);  h = σ(z)σ(-z)/(1 + C)                C ≥ |⟨u, x⟩| for the u compared with
       4   A ← A + h xx';  b ← b + (hz - g) x
 
-The bonus, the loss of both labels at the row just seen, pulls z towards 0 where the row is new; no fixed θ predicts so.
+The two logarithms of line 1, the loss of both labels at the current example, pull z towards 0 where the example is
+unlike the past. No fixed θ predicts like this.
 
-Where one label alone is available it is played, and teaches nothing.
+If only one label is available it is played, and there is no update.
 
 Example:
 
@@ -42,13 +43,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import SettingError
-from gaptron.kernels.jit import jit
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.linalg import move_one
 from gaptron.kernels.losses import LN2
-from gaptron.kernels.newton import clear, dot, grow, times
+from gaptron.kernels.newton import clear, dot, times, update_inverse
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, zeros
-from gaptron.kernels.simplex import available, best, draw, exclude, point
+from gaptron.kernels.simplex import best, count_available, draw, mask_unavailable, point
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector, named
 
 PLAYS = ("top", "sample")
@@ -60,7 +62,7 @@ CARD = Card(
     memory="d²",
     regret_full="O(D d ln T), K = 2",
     regret_bandit="",
-    among=True,
+    available=True,
     words={"play": PLAYS},
     grid={"lam": (0.01, 0.1, 1.0, 10.0)},
     most_classes=2,
@@ -73,13 +75,13 @@ LARGEST = 2**31  # bytes
 class Aioli(NamedTuple):
     """The settings."""
 
-    lam: float  # λ > 0 what A starts from
-    reach: float  # C ≥ 0 largest |⟨u, x⟩| of the rules compared with
-    play: bool  # sample (True) or top: draw the label with probability σ(z) instead of playing the likelier one?
+    lam: float  # λ > 0 A before the first round is λI
+    reach: float  # C ≥ 0 the largest |⟨u, x⟩| of the comparators
+    play: bool  # sample (True): draw label 1 with probability σ(z); top: play the more likely label
 
 
 class AioliState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     theta: Matrix  # A⁻¹b
     P: Matrix  # A⁻¹
@@ -88,23 +90,23 @@ class AioliState(NamedTuple):
 def init(settings: Aioli, problem: Problem, sparse: bool) -> AioliState:
     """A = λI, b = 0."""
     d = problem.n_features
-    check_room(d)
+    check_size(d)
     return AioliState(zeros(1, d, sparse), np.eye(d) / settings.lam)
 
 
-def check_room(d: int) -> None:
+def check_size(d: int) -> None:
     """Refuse a matrix of more than 2 GiB."""
     if 8 * d * d > LARGEST:
         size = f"{d} × {d} numbers, {8e-9 * d * d:.1f} GB"
-        raise SettingError(f"AIOLI would keep {size}: use ons or softmax, which keep as many as there are weights")
+        raise SettingError(f"AIOLI needs a matrix of {size}: use ons or softmax, whose memory is that of the weights")
 
 
 class AioliScratch(NamedTuple):
     """Work space."""
 
-    row: Matrix  # x, written out
+    row: Matrix  # x as a dense vector
     image: Vector  # A⁻¹x
-    own: Any  # z, with the bonus
+    own: Any  # z of line 1
 
 
 def scratch(settings: Aioli, problem: Problem, sparse: bool) -> AioliScratch:
@@ -114,7 +116,7 @@ def scratch(settings: Aioli, problem: Problem, sparse: bool) -> AioliScratch:
 
 
 def weights(state: AioliState, sparse: bool) -> Matrix:
-    """A⁻¹b, without the bonus: minus one half of it for label 0, plus one half for label 1."""
+    """-A⁻¹b/2 for label 0 and A⁻¹b/2 for label 1, the weights of z₀."""
     theta = by_label(state.theta, sparse)
     return np.concatenate((-0.5 * theta, 0.5 * theta))
 
@@ -135,26 +137,27 @@ def recommend(problem: Problem, lam: float | None = None, reach: float | None = 
         raise SettingError(f"lam={lam!r} must be a positive number")
     if not (reach >= 0.0 and math.isfinite(reach)):
         raise SettingError(f"reach={reach!r} must be a number of at least 0")
-    check_room(problem.n_features)
+    check_size(problem.n_features)
     return Aioli(float(lam), float(reach), play == "sample")
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of two numbers a round takes: the whole matrix is gone through."""
+    """The number of products in a round: one per entry of the matrix."""
     return float(size.n_features**2)
 
 
 def theorem(problem: Problem, settings: Aioli) -> str:
-    """Where the bound comes from."""
-    return "the theorem of Jézéquel et al. 2020, constants of its proof"
+    """The source of the bound."""
+    return "the theorem of Jézéquel et al. 2020, with the constants of its proof"
 
 
 def bound(problem: Problem, settings: Aioli, comparator: Comparator) -> float:
     """Σ ℓ(z_t) ≤ L + λ‖U‖² + d(1 + C) ln(1 + TX²/(4dλ(1 + C))), ℓ = -ln σ(yz), L = ln 2·L_T(U), on every path.
 
-    Holds for √2‖U‖X ≤ C, ‖x‖ ≤ X, answers in order and any λ. With u = U_1 - U_0 and so ‖u‖² ≤ 2‖U‖², line 3's parabola
-    lies below the loss at every u with |⟨u, x⟩| ≤ C, and each round adds at most (1 + C) ln(1 + h⟨x, A⁻¹x⟩), because
-    σ(±z)² - tanh(z/2)² ≤ 2σ(z)σ(-z). The top label errs at most Σ ℓ/ln 2 times, a drawn one in expectation Σ ℓ.
+    Holds for √2‖U‖X ≤ C, ‖x‖ ≤ X, feedback in order and any λ. With u = U_1 - U_0 and so ‖u‖² ≤ 2‖U‖², the parabola of
+    line 3 lies below the loss at every u with |⟨u, x⟩| ≤ C, and each round adds at most (1 + C) ln(1 + h⟨x, A⁻¹x⟩),
+    because σ(±z)² - tanh(z/2)² ≤ 2σ(z)σ(-z). The top label is wrong at most Σ ℓ/ln 2 times, a drawn one in expectation
+    Σ ℓ times.
     """
     (X,) = problem.need("norm")
     d, lam, C = problem.n_features, settings.lam, settings.reach
@@ -172,7 +175,7 @@ def bound(problem: Problem, settings: Aioli, comparator: Comparator) -> float:
 def with_bonus(v: float, z0: float) -> float:
     """The root of z + v tanh(z/2) = z₀, v ≥ 0.
 
-    For z₀ ≥ 0 the left side is concave, so that Newton's method from below stays below and climbs to the root.
+    For z₀ ≥ 0 the left side is concave, so that Newton's method from below increases to the root.
     """
     goal = abs(z0)
     z = max(goal / (1.0 + v / 2.0), goal - v)
@@ -185,17 +188,22 @@ def with_bonus(v: float, z0: float) -> float:
     return z if z0 >= 0.0 else -z
 
 
+@jit
+def times_inverse(P: Matrix, x: Row, row: Matrix, image: Vector) -> float:
+    """Write x into row and A⁻¹x into image. Returns ⟨x, A⁻¹x⟩."""
+    clear(row.reshape(-1))
+    add_one(row, x, 0, 1.0)
+    times(P, row.reshape(-1), image)
+    return max(dot(row.reshape(-1), image), 0.0)
+
+
 def decide(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, u: float) -> int:
     """Lines 1-2. The scores are ∓z₀/2, whose signs are those of ∓z/2."""
-    row, image = work.row.reshape(-1), work.image
-    clear(row)
-    add_one(work.row, x, 0, 1.0)
-    times(state.P, row, image)
     z0 = score_one(state.theta, x, 0)
-    z = with_bonus(max(dot(row, image), 0.0), z0)
+    z = with_bonus(times_inverse(state.P, x, work.row, work.image), z0)
     work.own[0].z = z
     rd.z[0], rd.z[1] = -z0 / 2.0, z0 / 2.0
-    n = exclude(rd.z, rd.among)
+    n = mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     if s.play and n > 1:
         rd.p[0], rd.p[1] = sigmoid(-z), sigmoid(z)
@@ -206,18 +214,16 @@ def decide(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, u
 
 def learn(s: Aioli, state: AioliState, x: Row, rd: Round, work: AioliScratch, label: int, truth: int) -> None:
     """Lines 3-4, on A⁻¹ and A⁻¹b."""
-    if available(rd.among) == 1:
+    if count_available(rd.available) == 1:
         return
     z = work.own[0].z
     g = -sigmoid(-z) if truth == 1 else sigmoid(z)
     h = sigmoid(z) * sigmoid(-z) / (1.0 + s.reach)
     before = score_one(state.theta, x, 0)
-    row, theta = work.row.reshape(-1), state.theta.reshape(-1)
-    clear(row)
+    clear(work.row.reshape(-1))
     add_one(work.row, x, 0, 1.0)
-    grow(state.P, row, h, work.image)
-    for i in range(theta.shape[0]):
-        theta[i] += (h * z - g - h * before) * work.image[i]
+    update_inverse(state.P, work.row.reshape(-1), h, work.image)
+    move_one(state.theta, x, 0, work.image, h * z - g - h * before)
 
 
 algorithm(Aioli, decide, learn)

@@ -1,7 +1,7 @@
-"""AROW: adaptive regularisation of weights, multiclass.
+"""AROW: adaptive regularisation of weights, for several classes.
 
-Crammer, Kulesza & Dredze, "Adaptive Regularization of Weight Vectors", NIPS 2009, Figure 1, carried to K labels: the
-right label against the best wrong one, each with its own Gaussian N(W_k, Σ_k).
+Crammer, Kulesza & Dredze, "Adaptive Regularization of Weight Vectors", NIPS 2009, Figure 1, extended to K labels: the
+true label against the best wrong one, each with its own Gaussian N(W_k, Σ_k).
 Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(d²) to learn.
 
     W = 0, Σ_k = I;  for t = 1, 2, ...
@@ -12,13 +12,13 @@ Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(d�
       4       for k in {y, r}:
               precision   Σ_k⁻¹ ← Σ_k⁻¹ + xx'/r₀
               drop        Σ_k ← Σ_k - β Σ_k xx' Σ_k
-          diagonal: Σ_k is kept, and updated, as d numbers
+          diagonal: only the diagonal of Σ_k is stored
 
-It learns from right answers too while their margin is small. With one Gaussian the two updates of line 4 are the same;
-with two they are not, and both are in use.
+A right prediction with a small margin leads to an update too. With one Gaussian the two updates of line 4 are the same;
+with two they differ, and both are in use.
 
-Labels that are not available in a round have z = -∞: they are not played, and none of them is r. One label alone, which
-has no rival, teaches nothing.
+Labels that are not available in a round have z = -∞. They are not played, and none of them is r. If only one label is
+available there is no update.
 
 Example:
 
@@ -46,14 +46,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.jit import jit
-from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move_one, shrink, times_one
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.linalg import FULL, MATRICES, check_matrix_size, matrix_kind, move_one, shrink, times_one
 from gaptron.kernels.losses import margin
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, exclude, point, rival
-from gaptron.kernels.variance import add_spread, drop, narrow, spread_one
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
+from gaptron.kernels.simplex import best, mask_unavailable, point, rival
+from gaptron.kernels.variance import add_precision, add_scaled_by_variance, reduce_variance, score_variance
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 UPDATES = ("precision", "drop")
 CARD = Card(
@@ -64,14 +64,9 @@ CARD = Card(
     memory="2dK; full matrices d²K",
     regret_full="none given here",
     regret_bandit="",
-    among=True,
+    available=True,
     words={"matrix": MATRICES, "update": UPDATES},
-    grid={"r0": tuple(2.0**i for i in (-5, -3, -1, 1, 3, 5))},  # Crammer et al. tune r as well,
-    traits=frozenset({"axes"}),
-    variants={
-        "full": Variant({"matrix": "full"}, traits=frozenset()),
-        "drop": Variant({"update": "drop"}),
-    },
+    grid={"r0": tuple(2.0**i for i in (-5, -3, -1, 1, 3, 5))},  # Crammer et al. tune r as well
 )
 NOTES = ()
 DROP = UPDATES.index("drop")
@@ -81,15 +76,15 @@ class Arow(NamedTuple):
     """The settings."""
 
     matrix: int  # diagonal or full
-    r0: float  # r₀ > 0  how slowly it grows sure of itself
+    r0: float  # r₀ > 0  the larger, the more slowly Σ shrinks
     update: int  # line 4: precision or drop
 
 
 class ArowState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix
-    S: Matrix  # diagonal: like W; full: the K matrices Σ_k, d × d, below each other
+    S: Matrix  # diagonal: in the layout of W; full: the K matrices Σ_k, d × d, below each other
 
 
 def init(settings: Arow, problem: Problem, sparse: bool) -> ArowState:
@@ -98,19 +93,19 @@ def init(settings: Arow, problem: Problem, sparse: bool) -> ArowState:
     W = zeros(K, d, sparse)
     if settings.matrix != FULL:
         return ArowState(W, np.ones_like(W))
-    check_room(K * d, d)
+    check_matrix_size(K * d, d)
     return ArowState(W, np.tile(np.eye(d), (K, 1)))
 
 
 class ArowScratch(NamedTuple):
-    """Work space, for the full matrices."""
+    """Work space for the full matrices."""
 
     own: Vector  # Σ_y x
     its: Vector  # Σ_r x
 
 
 def scratch(settings: Arow, problem: Problem, sparse: bool) -> ArowScratch:
-    """Two vectors over the features, or nothing."""
+    """Two vectors over the features, for full matrices."""
     d = problem.n_features if settings.matrix == FULL else 0
     return ArowScratch(np.zeros(d), np.zeros(d))
 
@@ -124,7 +119,7 @@ def recommend(problem: Problem, matrix: str = "diagonal", r0: float = 1.0, updat
     """Diagonal, r₀ = 1."""
     kind = matrix_kind(matrix)
     if kind == FULL:
-        check_room(problem.n_classes * problem.n_features, problem.n_features)
+        check_matrix_size(problem.n_classes * problem.n_features, problem.n_features)
     if not (r0 > 0.0 and math.isfinite(r0)):
         raise SettingError(f"r0={r0!r} must be a positive number")
     if update not in UPDATES:
@@ -133,19 +128,19 @@ def recommend(problem: Problem, matrix: str = "diagonal", r0: float = 1.0, updat
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    """The number of products in a round, with those of the full matrix if there is one."""
     matrix = size.n_features**2 if settings.get("matrix") == "full" else 0
     return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Arow) -> str:
-    """Where a bound would come from."""
+    """Why there is no bound."""
     return "none: the bound of Crammer et al. 2009 is for two labels and one full matrix"
 
 
 def bound(problem: Problem, settings: Arow, comparator: Comparator) -> float:
-    """None: the paper's bound is for two labels, one full matrix, and counts the rows it learned from."""
-    raise NoBoundError("AROW's bound is for two labels and one full matrix, and needs the rows it learned from")
+    """None: the paper's bound is for two labels and one full matrix, and needs the examples with an update."""
+    raise NoBoundError("AROW's bound is for two labels and one full matrix, and needs the examples with an update")
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
@@ -154,7 +149,7 @@ def bound(problem: Problem, settings: Arow, comparator: Comparator) -> float:
 def decide(s: Arow, state: ArowState, x: Row, rd: Round, work: ArowScratch, u: float) -> int:
     """Line 1."""
     scores(state.W, x, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     point(rd.p, top)
     return top
@@ -162,7 +157,7 @@ def decide(s: Arow, state: ArowState, x: Row, rd: Round, work: ArowScratch, u: f
 
 @jit
 def share(s: Arow, beta: float, own: float) -> float:
-    """How much of Σxx'Σ line 4 takes off a Σ for which x'Σx = own."""
+    """The factor of Σxx'Σ that line 4 subtracts from a Σ with x'Σx = own."""
     return beta if s.update == DROP else 1.0 / (s.r0 + own)
 
 
@@ -181,15 +176,14 @@ def learn(s: Arow, state: ArowState, x: Row, rd: Round, work: ArowScratch, label
         shrink(S[truth * d : (truth + 1) * d], work.own, share(s, beta, own))
         shrink(S[other * d : (other + 1) * d], work.its, share(s, beta, its))
         return
-    beta = 1.0 / (spread_one(S, x, truth) + spread_one(S, x, other) + s.r0)
-    add_spread(W, S, x, truth, (1.0 - m) * beta)
-    add_spread(W, S, x, other, (m - 1.0) * beta)
-    if s.update == DROP:
-        drop(S, x, truth, beta)
-        drop(S, x, other, beta)
-    else:
-        narrow(S, x, truth, 1.0 / s.r0)
-        narrow(S, x, other, 1.0 / s.r0)
+    beta = 1.0 / (score_variance(S, x, truth) + score_variance(S, x, other) + s.r0)
+    add_scaled_by_variance(W, S, x, truth, (1.0 - m) * beta)
+    add_scaled_by_variance(W, S, x, other, (m - 1.0) * beta)
+    for k in (truth, other):
+        if s.update == DROP:
+            reduce_variance(S, x, k, beta)
+        else:
+            add_precision(S, x, k, 1.0 / s.r0)
 
 
 algorithm(Arow, decide, learn)

@@ -1,4 +1,4 @@
-"""Banditron: the Perceptron's update, estimated from yes/no answers.
+"""Banditron: the Perceptron's update, estimated from bandit feedback.
 
 Kakade, Shalev-Shwartz & Tewari, "Efficient Bandit Algorithms for Online Multiclass Prediction", ICML 2008,
 Algorithm 1.   Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn.
@@ -8,9 +8,9 @@ Algorithm 1.   Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn.
       2   p = (1 - γ) e_ŷ + γ/K
       3   play y' ~ p
       4   W_ŷ ← W_ŷ - x                             (every round)
-          if y' was right:  W_y' ← W_y' + x/p(y')      (worth a reward s: + s·x/p(y'))
+          if y' was right:  W_y' ← W_y' + x/p(y')      (reward s: + s·x/p(y'))
 
-Labels that are not available in a round have z = -∞, and γ is spread over the others.
+Labels that are not available in a round have z = -∞, and γ is spread over the other labels.
 
 Example:
 
@@ -37,7 +37,7 @@ from typing import NamedTuple
 from gaptron.errors import SettingError
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, exclude, mix_uniform
+from gaptron.kernels.simplex import best, draw, mask_unavailable, mix_uniform
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Loss, Matrix, Nothing, Problem, Round, Row
 
 CARD = Card(
@@ -48,11 +48,10 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="O((D²K)^⅓ T^⅔)",
-    among=True,
+    available=True,
     rewards=True,
     single=("W",),
-    grid={"gamma": tuple(2.0**-i for i in (10, 8, 6, 5, 4, 3, 2, 1))},  # Kakade et al., Figure 2,
-    traits=frozenset({"floor"}),
+    grid={"gamma": tuple(2.0**-i for i in (10, 8, 6, 5, 4, 3, 2, 1))},  # Kakade et al., Figure 2
 )
 NOTES = ()
 
@@ -64,7 +63,7 @@ class Banditron(NamedTuple):
 
 
 class BanditronState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix
 
@@ -75,7 +74,7 @@ def init(settings: Banditron, problem: Problem, sparse: bool) -> BanditronState:
 
 
 def scratch(settings: Banditron, problem: Problem, sparse: bool) -> Nothing:
-    """Scores and distribution are all."""
+    """No work space besides scores and distribution."""
     return Nothing()
 
 
@@ -95,7 +94,7 @@ def recommend(problem: Problem, gamma: float | None = None) -> Banditron:
 
 
 def theorem(problem: Problem, settings: Banditron) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     return "the theorem of Kakade et al. 2008"
 
 
@@ -113,17 +112,17 @@ def bound(problem: Problem, settings: Banditron, comparator: Comparator) -> floa
 def decide(s: Banditron, state: BanditronState, x: Row, rd: Round, work: Nothing, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
-    mix_uniform(rd.p, rd.among, top, s.gamma)
+    mix_uniform(rd.p, rd.available, top, s.gamma)
     return draw(rd.p, top, u)
 
 
 def learn(s: Banditron, state: BanditronState, x: Row, rd: Round, work: Nothing, label: int, truth: int) -> None:
-    """Line 4. A wrong guess teaches too: it still costs ŷ."""
+    """Line 4. A wrong label leads to an update too: ŷ loses x."""
     add_one(state.W, x, best(rd.z), -1.0)
     if truth != UNKNOWN:
-        add_one(state.W, x, truth, rd.answer[0].reward / rd.p[truth])
+        add_one(state.W, x, truth, rd.feedback[0].reward / rd.p[truth])
 
 
 algorithm(Banditron, decide, learn)

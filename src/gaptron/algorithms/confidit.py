@@ -1,4 +1,4 @@
-"""Confidit: play the label that may well be right.
+"""Confidit: play the label with the highest upper confidence bound.
 
 Crammer & Gentile, "Multiclass Classification with Bandit Feedback Using Adaptive Regularization", ICML 2011 (Machine
 Learning 2013), in its practical form.
@@ -8,14 +8,14 @@ Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(
       1   see x;  x ← x/‖x‖
       2   ε_k² = η x'A_k⁻¹x;  ŷ = argmax ⟨w_k, x⟩ + ε_k;  play ŷ
       3   s = 1 if ŷ was right; if wrong, s = 1 with probability (1 - α)/2, else s = -1
-          worth a reward r in between: s = r + (1 - r)·(s of a wrong one)
-      4   w_ŷ ← (A_ŷ + xx')⁻¹(A_ŷ w_ŷ + s x);  A_ŷ ← A_ŷ + xx'        (no other label moves)
-          diagonal: A_k is kept, and updated, as d numbers
+          reward r with 0 < r < 1: s = r + (1 - r)·(s of a wrong one)
+      4   w_ŷ ← (A_ŷ + xx')⁻¹(A_ŷ w_ŷ + s x);  A_ŷ ← A_ŷ + xx'        (no other label changes)
+          diagonal: only the diagonal of A_k is stored
 
-The model behind it: label k is right with probability (α + ⟨u_k, x⟩)/(1 + α), so that E s = ⟨u_k, x⟩. The theory
-widens ε with ln t and keeps each ⟨w_k, x⟩ in [-α, 1]; practice, and this file, do neither. No label is drawn: one is
-played because its score ⟨w_k, x⟩ is high, or because little is known of it. Where labels do not follow the model
-nothing is promised. Labels that are not available in a round are passed over in line 2.
+The model: label k is right with probability (α + ⟨u_k, x⟩)/(1 + α), so that E s = ⟨u_k, x⟩. The theory widens ε with
+ln t and projects each ⟨w_k, x⟩ onto [-α, 1]; the paper's experiments, and this file, do neither. No label is drawn: a
+label is played because its score ⟨w_k, x⟩ is high, or because it was rarely played on such examples. There is no
+guarantee where labels do not follow the model. Labels that are not available in a round are left out of line 2.
 
 Example:
 
@@ -43,12 +43,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.jit import jit
-from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move_one, shrink, times_one
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.linalg import FULL, MATRICES, check_matrix_size, matrix_kind, move_one, shrink, times_one
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, exclude, point
-from gaptron.kernels.variance import ridge, spreads
+from gaptron.kernels.simplex import best, mask_unavailable, point
+from gaptron.kernels.variance import ridge, score_variances
 from gaptron.types import (
     Card,
     Comparator,
@@ -59,7 +59,6 @@ from gaptron.types import (
     Round,
     Row,
     Size,
-    Variant,
     Vector,
     named,
 )
@@ -72,15 +71,13 @@ CARD = Card(
     memory="2dK; full matrices d²K",
     regret_full="",
     regret_bandit="none as practised; Õ(K √(dT)) against its model's best policy",
-    among=True,
+    available=True,
     rewards=True,
     words={"matrix": MATRICES},
     grid={"eta": tuple(10.0**i for i in range(-3, 5))},
-    traits=frozenset({"axes"}),
-    variants={"full": Variant({"matrix": "full"}, traits=frozenset())},
 )
 NOTES = ()
-TINY = 1e-280  # rows whose ‖x‖² is below this count as zero
+TINY = 1e-280  # examples whose ‖x‖² is below this count as zero
 
 
 class Confidit(NamedTuple):
@@ -88,14 +85,14 @@ class Confidit(NamedTuple):
 
     matrix: int  # diagonal or full
     alpha: float  # α ∈ (-1, 1]  of the model; 1: a wrong label always counts -1
-    eta: float  # η ≥ 0         how wide ε is: the larger, the more it tries
+    eta: float  # η ≥ 0         the width of ε: the larger, the more exploration
 
 
 class ConfiditState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix
-    S: Matrix  # A⁻¹. diagonal: like W; full: K matrices d × d, below each other
+    S: Matrix  # A⁻¹. diagonal: in the layout of W; full: K matrices d × d, below each other
 
 
 def init(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditState:
@@ -104,7 +101,7 @@ def init(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditState:
     W, first = zeros(K, d, sparse), 1.0 / (1.0 + settings.alpha) ** 2
     if settings.matrix != FULL:
         return ConfiditState(W, np.full_like(W, first))
-    check_room(K * d, d)
+    check_matrix_size(K * d, d)
     return ConfiditState(W, np.tile(np.eye(d) * first, (K, 1)))
 
 
@@ -113,11 +110,11 @@ class ConfiditScratch(NamedTuple):
 
     hope: Vector  # x'A_k⁻¹x, then ⟨w_k, x⟩ + ε_k, of every label
     image: Vector  # full matrices: A_k⁻¹x
-    coin: Any  # u, which decides line 3's coin
+    coin: Any  # u, the random number of line 3
 
 
 def scratch(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditScratch:
-    """A number a label, and for full matrices one a feature."""
+    """One number per label, and for full matrices one per feature."""
     d = problem.n_features if settings.matrix == FULL else 0
     return ConfiditScratch(np.zeros(problem.n_classes), np.zeros(d), named(u=0.0))
 
@@ -128,10 +125,10 @@ def weights(state: ConfiditState, sparse: bool) -> Matrix:
 
 
 def recommend(problem: Problem, matrix: str = "diagonal", alpha: float = 1.0, eta: float = 1.0) -> Confidit:
-    """Diagonal, α = 1 as in the paper's experiments, η = 1."""
+    """Diagonal matrices, η = 1, and α = 1 as in the paper's experiments."""
     kind = matrix_kind(matrix)
     if kind == FULL:
-        check_room(problem.n_classes * problem.n_features, problem.n_features)
+        check_matrix_size(problem.n_classes * problem.n_features, problem.n_features)
     if not -1.0 < alpha <= 1.0:
         raise SettingError(f"alpha={alpha!r} must lie in (-1, 1]")
     if not (eta >= 0.0 and math.isfinite(eta)):
@@ -140,20 +137,20 @@ def recommend(problem: Problem, matrix: str = "diagonal", alpha: float = 1.0, et
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    """The number of products in a round, with those of the full matrix if there is one."""
     matrix = size.n_classes * size.n_features**2 if settings.get("matrix") == "full" else 0
     return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Confidit) -> str:
-    """Where a bound would come from."""
+    """Why there is no bound."""
     return "none: a practical form of Crammer & Gentile 2011, whose theorem assumes its model and a wider ε"
 
 
 def bound(problem: Problem, settings: Confidit, comparator: Comparator) -> float:
     """None: the theorem compares with the best policy of a model of the labels, not with a rule U on any stream."""
     raise NoBoundError(
-        "Confidit draws nothing, so no bound holds on every stream; its theorem assumes a model of the labels"
+        "Confidit does not randomize, so no bound holds on every stream; its theorem assumes a model of the labels"
     )
 
 
@@ -162,33 +159,39 @@ def bound(problem: Problem, settings: Confidit, comparator: Comparator) -> float
 
 @jit
 def shortening(square: float) -> float:
-    """1/‖x‖; a zero row stays zero."""
+    """1/‖x‖; 0 for an example of zeros."""
     return 1.0 / math.sqrt(square) if square > TINY else 0.0
 
 
-def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditScratch, u: float) -> int:
-    """Lines 1-2. ⟨w_k, x⟩ + ε_k grows with ‖x‖ alike for all labels, so that ŷ needs no division by it."""
-    scores(state.W, x, rd.z)
-    exclude(rd.z, rd.among)
+@jit
+def upper_bounds(s: Confidit, S: Matrix, x: Row, z: Vector, image: Vector, hope: Vector) -> None:
+    """⟨w_k, x⟩ + ε_k of every label into hope."""
     if s.matrix == FULL:
-        for k in range(rd.z.shape[0]):
-            work.hope[k] = times_one(state.S, x, k, work.image)
+        for k in range(z.shape[0]):
+            hope[k] = times_one(S, x, k, image)
     else:
-        spreads(state.S, x, work.hope)
-    for k in range(rd.z.shape[0]):
-        work.hope[k] = rd.z[k] + math.sqrt(s.eta * work.hope[k])
+        score_variances(S, x, hope)
+    for k in range(z.shape[0]):
+        hope[k] = z[k] + math.sqrt(s.eta * hope[k])
+
+
+def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditScratch, u: float) -> int:
+    """Lines 1-2. ⟨w_k, x⟩ + ε_k is proportional to ‖x‖ for all labels, so that ŷ needs no division by it."""
+    scores(state.W, x, rd.z)
+    mask_unavailable(rd.z, rd.available)
+    upper_bounds(s, state.S, x, rd.z, work.image, work.hope)
     work.coin[0].u = u
-    hopeful = best(work.hope)
-    point(rd.p, hopeful)
-    return hopeful
+    label = best(work.hope)
+    point(rd.p, label)
+    return label
 
 
 def learn(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditScratch, label: int, truth: int) -> None:
-    """Lines 3-4, with w and A of the label as they are now."""
+    """Lines 3-4, with the current w and A of the label."""
     unit = shortening(sqnorm(x))
     if unit == 0.0:
         return
-    reward = rd.answer[0].reward
+    reward = rd.feedback[0].reward
     sign = reward + (1.0 - reward) * (-1.0 if work.coin[0].u >= (1.0 - s.alpha) / 2.0 else 1.0)
     if s.matrix == FULL:
         d = work.image.shape[0]

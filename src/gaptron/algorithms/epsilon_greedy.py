@@ -1,21 +1,21 @@
-"""Epsilon-greedy: play the label that a regression likes best, and now and then any.
+"""Epsilon-greedy: play the label that a regression ranks first, and with probability ε any label.
 
 Langford & Zhang, "The Epoch-Greedy Algorithm for Contextual Multi-armed Bandits", NIPS 2007, in the online form of
 Bietti, Agarwal & Langford, "A Contextual Bandit Bake-off", JMLR 2021, with linear oracles.   Feedback: bandit.
 Cost: O(dK) a round.
 
     for t = 1, 2, ...
-      1   see x;  z_k = ⟨W_k, x⟩;  f_k = the oracle's guess of P(y = k | x);  k* = argmax z
+      1   see x;  z_k = ⟨W_k, x⟩;  f_k = the oracle's estimate of P(y = k | x);  k* = argmax z
       2   q(k) = ε/K, and 1 - ε more for k*
       3   play a ~ q
-      4   one step of the oracle on (x, a, b), not weighted by 1/q, b what a was worth: 1 right, 0 wrong, or in between
+      4   one step of the oracle on (x, a, b), without the weight 1/q; b is the reward of a, 1 right and 0 wrong
               squared     f = z clipped to [0, 1]     W_a ← W_a - η (f_a - b) x
               logistic    f_k = 1/(1 + exp(-z_k))     W_a ← W_a - η (f_a - b) x
               softmax     f = softmax z               W_k ← W_k - η ∂/∂z_k[-b ln f_a - (1 - b) ln(1 - f_a)] x  for all k
 
-Labels that are not available in a round are left out of lines 1 and 2, where K then counts the others.
+Labels that are not available in a round are left out of lines 1 and 2, and K is the number of the other labels.
 
-It is what most people try first, and here to be compared with: exploring costs it ε(K - 1)/K of all rounds for good.
+This is a common baseline. Its exploration costs ε(K - 1)/K mistakes per round, in every round.
 
 Example:
 
@@ -46,8 +46,8 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.oracles import CONSTANT, ORACLES, fit, predict, step_for
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, exclude, mix_uniform
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector
+from gaptron.kernels.simplex import best, draw, mask_unavailable, mix_uniform
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
 
 CARD = Card(
     paper="Langford & Zhang 2007; Bietti et al. 2021",
@@ -57,12 +57,11 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="none; exploring alone costs ε(K - 1)/K a round",
-    among=True,
+    available=True,
     rewards=True,
     single=("W",),
     words={"oracle": ORACLES},
     grid={"epsilon": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)},
-    variants={"softmax": Variant({"oracle": "softmax"})},
 )
 NOTES = ()
 
@@ -71,12 +70,12 @@ class EpsilonGreedy(NamedTuple):
     """The settings."""
 
     oracle: int  # squared, logistic (one against all) or softmax (likelihood of the feedback)
-    epsilon: float  # ε: the share of rounds in which any label is played
+    epsilon: float  # ε ∈ (0, 1] the share of rounds with a label drawn uniformly
     step: float  # η > 0
 
 
 class EpsilonGreedyState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix
 
@@ -89,13 +88,13 @@ def init(settings: EpsilonGreedy, problem: Problem, sparse: bool) -> EpsilonGree
 class EpsilonGreedyScratch(NamedTuple):
     """Work space."""
 
-    f: Vector  # what the oracle predicts of every label
+    f: Vector  # the oracle's prediction for every label
     r: Vector  # coefficients of the update
-    N: Matrix  # AdaGrad's sums of squares: none
+    N: Matrix  # AdaGrad's sums of squares, empty here
 
 
 def scratch(settings: EpsilonGreedy, problem: Problem, sparse: bool) -> EpsilonGreedyScratch:
-    """Two numbers a label."""
+    """Two numbers per label."""
     K = problem.n_classes
     return EpsilonGreedyScratch(np.zeros(K), np.zeros(K), zeros(0, 0, sparse))
 
@@ -111,7 +110,7 @@ def weights(state: EpsilonGreedyState, sparse: bool) -> Matrix:
 def recommend(
     problem: Problem, oracle: str = "logistic", epsilon: float = 0.05, step: float | None = None
 ) -> EpsilonGreedy:
-    """ε = 0.05, and steps that do well on rows of unit norm; for rows up to X the step is divided by X²."""
+    """ε = 0.05, and steps that do well on examples of unit norm; for norms up to X the step is divided by X²."""
     if oracle not in ORACLES:
         raise SettingError(f"oracle={oracle!r} must be one of {', '.join(ORACLES)}")
     if not 0.0 < epsilon <= 1.0:
@@ -125,14 +124,14 @@ def recommend(
 
 
 def theorem(problem: Problem, settings: EpsilonGreedy) -> str:
-    """Where the exploration comes from."""
-    return "Langford & Zhang 2007, for data that are drawn; no bound on mistakes for other data"
+    """The source of the exploration."""
+    return "Langford & Zhang 2007, for data drawn from one distribution; no bound on mistakes for other data"
 
 
 def bound(problem: Problem, settings: EpsilonGreedy, comparator: Comparator) -> float:
-    """None: the theorems speak of data drawn from one distribution, and of ε that falls."""
+    """None: the theorems are for data drawn from one distribution and a decreasing ε."""
     raise NoBoundError(
-        "epsilon-greedy has no bound on mistakes for arbitrary data: its theorem is for data drawn alike"
+        "epsilon-greedy has no bound for arbitrary data: its theorem is for data drawn from one distribution"
     )
 
 
@@ -142,18 +141,18 @@ def bound(problem: Problem, settings: EpsilonGreedy, comparator: Comparator) -> 
 def decide(s: EpsilonGreedy, state: EpsilonGreedyState, x: Row, rd: Round, work: EpsilonGreedyScratch, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     predict(s.oracle, rd.z, top, work.f)
-    mix_uniform(rd.p, rd.among, top, s.epsilon)
+    mix_uniform(rd.p, rd.available, top, s.epsilon)
     return draw(rd.p, top, u)
 
 
 def learn(
     s: EpsilonGreedy, state: EpsilonGreedyState, x: Row, rd: Round, work: EpsilonGreedyScratch, label: int, truth: int
 ) -> None:
-    """Line 4. Right or wrong, every answer teaches."""
-    fit(state.W, work.N, x, s.oracle, CONSTANT, s.step, work.f, label, rd.answer[0].reward, work.r)
+    """Line 4."""
+    fit(state.W, work.N, x, s.oracle, CONSTANT, s.step, work.f, label, rd.feedback[0].reward, work.r)
 
 
 algorithm(EpsilonGreedy, decide, learn)

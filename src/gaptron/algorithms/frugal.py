@@ -1,32 +1,31 @@
-"""Frugal Gaptron: explore no more than the proof needs.
+"""Frugal Gaptron: the least exploration that the proof allows.
 
 This library, docs page "Frugal Gaptron" (2026); it builds on van der Hoeven 2020, Algorithm 1, on the decoders of
 Sakaue et al. 2024 and Shibukawa et al. 2025, and on Gappletron (van der Hoeven et al. 2021).
-Feedback: full, bandit.   Cost: O(dK) a round.   Nothing to know in advance: no horizon, no radius, no norm.
+Feedback: full, bandit.   Cost: O(dK) a round.   Needs no horizon, no radius and no norm in advance.
 
     Λ = 0;  for t = 1, 2, ...
       1   see x;  X = max ‖x_s‖ so far;  ε = e₀, bandit: min{e₀, σ²/(2Λ)};  η = ε/X²
           z_k = ⟨W_k, x⟩ with W = -η Σ ĝ;  y* = argmax z
-      2   ask of every label y the least q(y) that keeps its surrogate gap
+      2   for every label y the least q(y) that keeps its surrogate gap
               gap(y) = r(1 - q(y)) - ℓ^y + (η/2) E‖ĝ‖²  at most λ
           λ = 0 if these demands sum to at most 1 (what is left goes to y*), else the least λ that makes them
       3   play y' ~ q;  Λ ← Λ + λ
       4   ĝ = c^y ⊗ x                                        bandit: (B + 1[y' = y]/q(y')·(c^{y'} - B)) ⊗ x
 
-Then E[M_T] ≤ (L_T(U) + ‖U‖²/(2η_T) + Λ_T)/r: with full information λ is never above 0 and it holds for all U at
-once on every path; under bandit feedback in expectation, for U fixed before the draws.
+Then E[M_T] ≤ (L_T(U) + ‖U‖²/(2η_T) + Λ_T)/r. With full information λ is never positive, and the bound holds on every
+path for all U at once; under bandit feedback it holds in expectation, for U fixed before the draws.
 
-The baselines B are p̃ (logistic) and e_y* (hinge, when sure), centred over labels; B = 0 else. Centring moves all
-scores of a round alike and so no prediction: the sums here leave it out and `weights` puts it in. (In single precision
-they hold it: the rounding that is counted is that of the sums.)
+The baselines B are p̃ (logistic) and e_y* (hinge, where m* > β), centred over labels; otherwise B = 0. Centring shifts
+all scores of a round by the same number and changes no prediction. The sums here leave it out and `weights` adds it.
 
-Labels that are not available in a round are left out of its scores, softmax, margins, demands and draw. n labels are
-left, the theorem stands with n for K in line 2 and U's loss over them, and centring is over them alone: then it does
-count, and the sums hold it. An answer worth a reward s, 0 < s < 1, counts as 1[y' = y] = s in line 4.
+Labels that are not available in a round are left out of its scores, softmax, margins, demands and draw. If n labels are
+available, the theorem holds with n for K in line 2 and U's loss over these labels. Centring is then over these labels
+only, which does change predictions, and the sums include it. A reward s with 0 < s < 1 replaces 1[y' = y] in line 4.
 
-Late answers with full information: W of line 4 is that of the day the answer is learned, q that of the decision. Then
-Σ(1 - q(y)) ≤ (L(U) + ‖U‖²/(2η) + G)/r over the answers learned, whatever their order and delay, on every path, with
-G = Σ gap(y) at that W and that q, which the state sums; at once no gap is above 0.
+Late feedback with full information: W of line 4 is that of the round in which the feedback arrives, q that of the
+decision. Then Σ(1 - q(y)) ≤ (L(U) + ‖U‖²/(2η) + G)/r over the rounds learned from, for every order and delay, on every
+path. G = Σ gap(y) at that W and that q is now in the state; without delay no gap is positive.
 
 Example:
 
@@ -55,15 +54,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import SettingError
-from gaptron.kernels import demands
-from gaptron.kernels.jit import jit
-from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, margin, pull
+from gaptron.kernels import gaps
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, descent, margin
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rounding import counts, put, put_one
-from gaptron.kernels.rows import by_label, scores, sqnorm, zeros
-from gaptron.kernels.simplex import available, best, draw, exclude, least_exploration, rival
+from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, count_available, draw, least_exploration, mask_unavailable, multiply
 from gaptron.types import (
-    UNCOUNTED,
     UNKNOWN,
     Card,
     Certificate,
@@ -89,13 +86,13 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖²) logistic, O(K ‖U‖²) hinges",
     regret_bandit="O(‖U‖² √(KT))",
-    among=True,
+    available=True,
     rewards=True,
     growth=Growth(centred=("W",)),
     single=("W",),
 )
-TINY = 1e-280  # while all ‖x‖² are below this, no step is taken
-NOTES = ("level", "step", "explored", "solved")  # λ, ε = ηX², 1 - q(y*), whether λ had to rise
+TINY = 1e-280  # no step is taken while all ‖x‖² are below this
+NOTES = ("level", "step", "explored", "solved")  # λ, ε = ηX², 1 - q(y*), whether λ > 0 was needed
 LEVEL, STEP, EXPLORED, SOLVED = range(len(NOTES))
 
 
@@ -103,25 +100,24 @@ class Frugal(NamedTuple):
     """The settings."""
 
     loss: int  # logistic, hinge or smooth hinge
-    scale: float  # σ > 0  bandit: the ‖U‖X that the step is balanced for
-    risk: float  # r ≥ 1  full information: how much more than one mistake a mistake costs in the gap
-    delay: int  # τ ≥ 0  answers that may be missing at any time
-    beta: float  # margin past which the hinge is sure
+    scale: float  # σ > 0  bandit: the ‖U‖X that the step is tuned for
+    risk: float  # r ≥ 1  full information: the cost of a mistake in the gap
+    delay: int  # τ ≥ 0  the most decisions that wait for feedback at any time
+    beta: float  # β  margin above which the truncated hinge is zero
     first: float  # e₀     the largest ε = ηX²
     bandit: bool
 
 
 class FrugalState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
-    W: Matrix  # -Σ ĝ, not yet times η
-    # square: X², level: Λ, step: ε of the next round, last: ε of the last, gap: G, the sum of gaps of answers learned
+    W: Matrix  # -Σ ĝ, without the factor η
+    # square: X², level: Λ, step: ε of the next round, last: ε of the last round, gap: G
     total: Any
-    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Frugal, problem: Problem, sparse: bool) -> FrugalState:
-    """Line 0: no sums yet."""
+    """Line 0: sums of zero."""
     W = zeros(problem.n_classes, problem.n_features, sparse)
     return FrugalState(W, named(square=0.0, level=0.0, step=settings.first, last=settings.first, gap=0.0))
 
@@ -130,36 +126,36 @@ class FrugalScratch(NamedTuple):
     """Work space."""
 
     p: Vector  # p̃, the softmax of the scores
-    b: Vector  # what each label's gap is without its q
-    c: Vector  # what it costs to see the label rarely
+    b: Vector  # gap(y) = b - q + c/q of each label
+    c: Vector
     r: Vector  # coefficients of the update
-    kept: Any  # of this round: X², λ and ε
+    now: Any  # of this round: X², λ and ε
 
 
 def scratch(settings: Frugal, problem: Problem, sparse: bool) -> FrugalScratch:
-    """Four numbers a label, and three."""
+    """Four numbers per label, and three for the round."""
     K = problem.n_classes
     return FrugalScratch(np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), named(square=0.0, level=0.0, step=0.0))
 
 
 def weights(state: FrugalState, sparse: bool) -> Matrix:
-    """W of the next round, if its row is no longer than those before: centred over labels, times η."""
+    """W of the next round, if its example is no longer than those before: centred over labels, times η."""
     total, W = state.total[0], by_label(state.W, sparse)
     return np.asarray((W - W.mean(axis=0)) * (total.step / total.square if total.square > TINY else 0.0))
 
 
 def grown(settings: Frugal, old: FrugalState, new: FrugalState, places: Integers, labels: bool, sparse: bool) -> None:
-    """No step is larger than the first for the new number of labels, or than before."""
+    """The step is at most the first one for the new number of labels, and at most the one before."""
     new.total[0].step = min(old.total[0].step, settings.first)
 
 
-def remembers(settings: Frugal) -> tuple[str, ...]:
-    """The proof for late answers needs the gradient of the decision's own weights."""
-    return ("p", "b", "kept") if settings.delay else ()
+def late_fields(settings: Frugal) -> tuple[str, ...]:
+    """The proof for late feedback needs the gradient at the decision's own weights."""
+    return ("z", "p", "b", "now") if settings.delay else ()
 
 
 def late_proof(settings: Frugal) -> bool:
-    """With full information any lateness is paid for by G, unless `delay` asks for the other proof."""
+    """With full information G covers every delay, unless `delay` selects the other proof."""
     return not settings.bandit and settings.delay == 0
 
 
@@ -170,8 +166,8 @@ def largest_step(loss: Loss, K: int, risk: float) -> float:
     """The largest ε = ηX² for which λ = 0 in full information, whatever the scores."""
     if loss is Loss.LOGISTIC:
         return 2 * (2 - risk) * LN2**2
-    room = 1 - risk * (K - 1) / K
-    return room if loss is Loss.HINGE else room / 4
+    hinge = 1 - risk * (K - 1) / K
+    return hinge if loss is Loss.HINGE else hinge / 4
 
 
 def recommend(
@@ -181,19 +177,21 @@ def recommend(
     delay: int = 0,
     beta: float | None = None,
 ) -> Frugal:
-    """The largest step that keeps λ = 0 (full information), or a K-th of it at first (bandit). Turn nothing."""
+    """The largest step that keeps λ = 0 (full information), or at first 1/K of it (bandit). Needs no tuning."""
     K, bandit = problem.n_classes, problem.feedback is Feedback.BANDIT
     if not 1e-100 <= scale <= 1e100:
-        raise SettingError(f"scale={scale!r} must be a positive number, of a size that can be squared")
+        raise SettingError(f"scale={scale!r} must lie in [1e-100, 1e100]")
     if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     top = 2.0 if problem.loss is Loss.LOGISTIC else K / (K - 1)
     if bandit and risk != 1.0:
-        raise SettingError("risk is for full information: under bandit feedback it must stay 1")
+        raise SettingError("risk must be 1 under bandit feedback: other values are for full information")
     if not 1.0 <= risk < top:
         raise SettingError(f"risk={risk!r} must lie in [1, {top:.6g}) for the {problem.loss.word} loss, K = {K}")
     low, high = 0.0 if bandit else risk / K, risk * (K - 1) / K
-    if beta is None:  # any β in the range is proved; with full information 2/K made the fewest mistakes on 31 data sets
+    if (
+        beta is None
+    ):  # every β in the range has a proof; with full information 2/K made the fewest mistakes on 31 data sets
         beta = high if bandit else min(2 * risk / K, high)
     if not low * (1 - 1e-12) <= beta <= high * (1 + 1e-12) or beta == 0.0:
         raise SettingError(f"beta={beta!r} must lie in [{low:.6g}, {high:.6g}] and be positive, for K = {K}")
@@ -203,23 +201,23 @@ def recommend(
 
 
 def theorem(problem: Problem, settings: Frugal) -> str:
-    """Where the certificate comes from."""
-    late = f", {settings.delay} answers late" if settings.delay else ""
+    """The source of the certificate."""
+    late = f", up to {settings.delay} decisions late" if settings.delay else ""
     return f"certificate of Frugal Gaptron{late}"
 
 
 def certificate(settings: Frugal, state: FrugalState) -> Certificate:
-    """C_T(U) = ‖U‖²X²/(2ε_T) + Λ_T, known from the run itself; Λ_T = max{0, G} where lateness is paid for by G."""
+    """C_T(U) = ‖U‖²X²/(2ε_T) + Λ_T, from sums over the run; Λ_T = max{0, G} where G covers the delay."""
     total = state.total[0]
     level = max(0.0, total.gap) if late_proof(settings) else total.level
     return Certificate(float(level), float(total.last), math.sqrt(total.square), settings.risk, settings.bandit)
 
 
 def bound(problem: Problem, settings: Frugal, comparator: Comparator) -> float:
-    """What is known before the run: with full information (L_T(U) + ‖U‖²X²/(2e₀))/r, for every U on every path.
+    """The bound before the run: with full information (L_T(U) + ‖U‖²X²/(2e₀))/r, for every U on every path.
 
-    Under bandit feedback L_T(U) + max{‖U‖²X²/(2e₀), ω²Λ} + Λ, ω = ‖U‖X/σ, with Λ at its largest on any path; in
-    expectation, for U fixed before the draws. The certificate is the smaller number.
+    Under bandit feedback L_T(U) + max{‖U‖²X²/(2e₀), ω²Λ} + Λ, ω = ‖U‖X/σ, with the largest Λ of any path; in
+    expectation, for U fixed before the draws. The certificate is at most this number.
     """
     (X,) = problem.need("norm")
     XU = X * comparator.norm
@@ -237,9 +235,9 @@ def largest_level(problem: Problem, settings: Frugal, rounds: int) -> float:
     elif problem.loss is Loss.SMOOTH_HINGE:
         alpha, most, early = 2 * K + 8 * tau, 1 / (2 * K), 0.0
     else:
-        sure = settings.beta > 1 - 1 / K - 1e-9
-        alpha = (K / 2 if sure else (K - 1) / settings.beta) + 2 * tau
-        most, early = 1 / (2 * K) if sure else 1 / (settings.beta * K), 0.0
+        largest = settings.beta > 1 - 1 / K - 1e-9
+        alpha = (K / 2 if largest else (K - 1) / settings.beta) + 2 * tau
+        most, early = 1 / (2 * K) if largest else 1 / (settings.beta * K), 0.0
     most += tau * settings.first * {Loss.LOGISTIC: 4.2, Loss.HINGE: 2.0, Loss.SMOOTH_HINGE: 8.0}[problem.loss]
     return sigma * math.sqrt(alpha * rounds) + most + early
 
@@ -250,14 +248,14 @@ def largest_level(problem: Problem, settings: Frugal, rounds: int) -> float:
 @jit
 def demands_hinge(s: Frugal, z: Vector, K: int, top: int, h: float, b: Vector, c: Vector) -> None:
     """Line 2 for the hinges: b and c of every label, from the margins. K labels are available."""
-    sure = s.loss == HINGE and confident(z, top, s.beta)
+    baseline = s.loss == HINGE and confident(z, top, s.beta)
     for y in range(z.shape[0]):
         if z[y] == -math.inf:
             b[y], c[y] = -math.inf, 0.0
             continue
         m = margin(z, top) if y == top else z[y] - z[top]
         if s.loss == HINGE:
-            loss = 0.0 if sure and y == top else max(1.0 - m, 0.0)
+            loss = 0.0 if baseline and y == top else max(1.0 - m, 0.0)
             square = 2.0 if loss > 0.0 else 0.0  # ‖c^y‖²
         elif m <= 0.0:
             loss, square = 1.0 - 2.0 * m, 8.0
@@ -267,7 +265,7 @@ def demands_hinge(s: Frugal, z: Vector, K: int, top: int, h: float, b: Vector, c
         if not s.bandit:
             b[y] = 1.0 - (loss - (1.0 + 2.0 * s.delay) * h * square) / s.risk
             c[y] = 0.0
-        elif sure:  # against the baseline e_y* - 1/K
+        elif baseline:  # against the baseline e_y* - 1/K
             b[y] = 1.0 - loss + h * ((1.0 / K - 1.0 if y == top else 1.0 + 1.0 / K) + 2.0 * s.delay * square)
             c[y] = h * (1.0 - 1.0 / K)
         else:
@@ -275,99 +273,96 @@ def demands_hinge(s: Frugal, z: Vector, K: int, top: int, h: float, b: Vector, c
             c[y] = h * square
 
 
+@jit
+def fix_step(total: Any, own: float, now: Any) -> tuple[float, float]:
+    """X and ε of line 1 into `now` for an example of ‖x‖² = own. Returns η and η‖x‖²/2."""
+    square, step = max(total[0].square, own), total[0].step
+    now[0].square, now[0].step = square, step
+    return (step / square, step * (own / square) / 2.0) if square > TINY else (0.0, 0.0)
+
+
+@jit
+def keep_level(risk: float, available: Flags, b: Vector, p: Vector, now: Any, level: float) -> float:
+    """λ of the round, which `now` holds until `commit`.
+
+    Where X² is too small to divide by there is no update, and the round costs its whole gap.
+    """
+    level *= risk
+    if 0.0 < now[0].square <= TINY:
+        now[0].square = 0.0
+        for y in range(p.shape[0]):
+            if available[y]:
+                b[y] = 1.0
+                level = max(level, risk * (1.0 - p[y]))
+    now[0].level = level
+    return level
+
+
 def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch, u: float) -> int:
     """Lines 1-3."""
-    total, kept = state.total[0], work.kept[0]
-    own = sqnorm(x)
-    square = max(total.square, own)
-    step = total.step
+    eta, h = fix_step(state.total, sqnorm(x), work.now)
     scores(state.W, x, rd.z)
-    ratio, share = (step / square, own / square) if square > TINY else (0.0, 0.0)
-    for k in range(rd.z.shape[0]):
-        rd.z[k] *= ratio
-    K = exclude(rd.z, rd.among)
+    multiply(rd.z, eta)
+    n = mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
-    h = step * share / 2.0
     if s.loss == LOGISTIC:
-        demands.logistic(rd.z, work.p, top, h, s.bandit, s.risk, s.delay, work.b, work.c)
+        gaps.logistic(rd.z, work.p, top, h, s.bandit, s.risk, s.delay, work.b, work.c)
     else:
-        demands_hinge(s, rd.z, K, top, h, work.b, work.c)
+        demands_hinge(s, rd.z, n, top, h, work.b, work.c)
     level, solved = least_exploration(work.b, work.c, top, rd.p)
-    level *= s.risk
-    if 0.0 < square <= TINY:  # too short to divide by: a round without an update, which costs its whole gap
-        square = 0.0
-        for y in range(rd.z.shape[0]):
-            if rd.among[y]:
-                work.b[y] = 1.0
-                level = max(level, s.risk * (1.0 - rd.p[y]))
-    kept.square, kept.level, kept.step = square, level, step
-    rd.note[LEVEL], rd.note[STEP] = level, step
+    level = keep_level(s.risk, rd.available, work.b, rd.p, work.now, level)
+    rd.note[LEVEL], rd.note[STEP] = level, work.now[0].step
     rd.note[EXPLORED], rd.note[SOLVED] = 1.0 - rd.p[top], 1.0 if solved else 0.0
     return draw(rd.p, top, u)
 
 
 def commit(s: Frugal, state: FrugalState, rd: Round, work: FrugalScratch) -> None:
-    """What the decision itself fixes, answered or not: X, Λ, and from them the next ε."""
-    total, kept = state.total[0], work.kept[0]
-    total.square = max(total.square, kept.square)
-    total.level += kept.level
-    total.last = kept.step
+    """Line 3: update X and Λ with the decision, and from them the next ε."""
+    total, now = state.total[0], work.now[0]
+    total.square = max(total.square, now.square)
+    total.level += now.level
+    total.last = now.step
     if s.bandit and total.level > 0.0:
         total.step = min(s.first, s.scale * s.scale / (2.0 * total.level))
 
 
 @jit
-def centre(among: Flags, amount: float, r: Vector, always: bool) -> bool:
-    """Spread an amount over the available labels, unless all are: then it moves no prediction and may be left out."""
-    n = available(among)
-    if n == among.shape[0] and not always:
-        return False
-    for k in range(among.shape[0]):
-        if among[k]:
-            r[k] += amount / n
-    return True
+def estimate(s: Frugal, z: Vector, p: Vector, available: Flags, y: int, weight: float, r: Vector) -> None:
+    """Line 4: r = -(B + weight·(c^y - B)); where B = 0, or with full information, -weight·c^y."""
+    unit = LN2 if s.loss == LOGISTIC else 1.0
+    for k in range(r.shape[0]):
+        r[k] = -p[k] / unit if s.loss == LOGISTIC else 0.0
+    if s.loss != LOGISTIC:
+        if not (s.bandit and s.loss == HINGE and confident(z, best(z), s.beta)):
+            if weight > 0.0:
+                descent(s.loss, s.beta, z, p, y, weight, r)
+            return
+        r[best(z)] = -1.0
+    if weight > 0.0:
+        r[y] += weight / unit
+    centre(available, (1.0 - weight) / unit, r)
+
+
+@jit
+def centre(available: Flags, amount: float, r: Vector) -> None:
+    """Spread an amount over the available labels. If all are, this changes no prediction and is left out."""
+    n = count_available(available)
+    if n < available.shape[0]:
+        for k in range(available.shape[0]):
+            if available[k]:
+                r[k] += amount / n
 
 
 def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch, label: int, truth: int) -> None:
-    """Line 4. Under bandit feedback a wrong guess teaches too, through the baseline."""
-    weight = 1.0  # 1[seen]/q(y'), or 1 when the truth is told
-    if s.bandit:
-        weight = rd.answer[0].reward / rd.p[label]
-    elif truth == UNKNOWN:
-        return
-    else:
-        state.total[0].gap += s.risk * (work.b[truth] - rd.answer[0].chance)
-    if work.kept[0].square == 0.0:  # rows of zero, or next to it
-        return
-    W, rounding, counted = state.W, state.rounding, counts(state.W)
-    eta = work.kept[0].step / work.kept[0].square
-    if s.loss == LOGISTIC:
-        for k in range(work.r.shape[0]):
-            work.r[k] = -work.p[k] / LN2
-        if weight > 0.0:
-            work.r[truth] += weight / LN2
-        centre(rd.among, (1.0 - weight) / LN2, work.r, counted)
-        put(W, x, work.r, rounding, eta, 1.0)
-        return
-    top = best(rd.z)
-    if s.bandit and s.loss == HINGE and confident(rd.z, top, s.beta):
-        for k in range(work.r.shape[0]):
-            work.r[k] = 0.0
-        if counted:  # in one, so that each number is rounded once
-            work.r[top] = -1.0
-            if weight > 0.0:
-                work.r[truth] += weight
-        else:
-            put_one(W, x, top, -1.0, rounding, eta, 1.0)
-            if weight > 0.0:
-                put_one(W, x, truth, weight, rounding, eta, 1.0)
-        if centre(rd.among, 1.0 - weight, work.r, counted):
-            put(W, x, work.r, rounding, eta, 1.0)
-    elif weight > 0.0:
-        v = weight * pull(s.loss, s.beta, rd.z, truth)
-        if v != 0.0:
-            put_one(W, x, rival(rd.z, truth), -v, rounding, eta, 1.0)
-            put_one(W, x, truth, v, rounding, eta, 1.0)
+    """Line 4. Under bandit feedback a wrong label leads to an update too, through the baseline."""
+    weight = rd.feedback[0].reward / rd.p[label] if s.bandit else 1.0
+    if not s.bandit:
+        if truth == UNKNOWN:
+            return
+        state.total[0].gap += s.risk * (work.b[truth] - rd.feedback[0].propensity)
+    if work.now[0].square > 0.0:
+        estimate(s, rd.z, work.p, rd.available, truth, weight, work.r)
+        add(state.W, x, work.r)
 
 
 algorithm(Frugal, decide, learn, commit)

@@ -1,4 +1,4 @@
-"""Gappletron: Gaptron when a graph on the labels says what a round shows.
+"""Gappletron: Gaptron for feedback graphs, where the label played decides which labels are revealed.
 
 After van der Hoeven, Fusco & Cesa-Bianchi, "Beyond Bandit Feedback in Online Multiclass Classification", NeurIPS 2021
 (structure as there; settings and bound derived here).   Feedback: full, bandit, graph.   Cost: O(dK) a round.
@@ -36,13 +36,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaptron.algorithms.feedback import dominating_set
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.feedback import dominating_set
-from gaptron.kernels.ball import moved, new_ball, scale
-from gaptron.kernels.losses import LN2, LOGISTIC, gap_map, paper_step, pull
+from gaptron.kernels.ball import adaptive_step, add_and_project, new_ball, scale
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.losses import descent, gap_map, paper_step
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, mix_uniform, rival
+from gaptron.kernels.rows import by_label, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, draw, mix_uniform, multiply
 from gaptron.types import UNKNOWN, Card, Comparator, Feedback, Flags, Loss, Matrix, Problem, Round, Row, Vector, named
 
 STEPS = ("adaptive", "fixed")
@@ -58,6 +59,7 @@ CARD = Card(
 )
 NOTES = ("gap",)  # a, before the exploration γ
 GAP = NOTES.index("gap")
+FIXED = STEPS.index("fixed")
 
 
 class Gappletron(NamedTuple):
@@ -67,20 +69,20 @@ class Gappletron(NamedTuple):
     steps: int  # adaptive or fixed
     eta: float  # η > 0       fixed: the step size
     gamma: float  # γ ∈ [0, 1]  fixed: the exploration; adaptive: its factor √ρ·D·X
-    ball: float  # D           adaptive: scale of the steps and radius of the ball; inf: no ball
-    beta: float  # β ∈ [0, 1)  margin past which the hinge is sure
+    ball: float  # D           adaptive: factor of the steps and radius of the ball; inf: no ball
+    beta: float  # β ∈ [0, 1)  margin above which the truncated hinge is zero
 
 
 class GappletronState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
-    W: Matrix  # without the ball's scale
-    ball: Any
+    W: Matrix  # V of W = c·V
+    ball: Any  # c and ‖W‖², see `kernels.ball`
     sums: Any  # square: Σ‖vg‖², narrow: n
 
 
 def graph_of(problem: Problem) -> Flags:
-    """Full information and bandit feedback as graphs."""
+    """The feedback graph; full information and bandit feedback are graphs too."""
     if problem.graph is not None:
         return problem.graph
     K = problem.n_classes
@@ -94,7 +96,7 @@ def init(settings: Gappletron, problem: Problem, sparse: bool) -> GappletronStat
 
 
 class GappletronScratch(NamedTuple):
-    """Work space, and what follows from the graph."""
+    """Work space, and the graph with its dominating set."""
 
     p: Vector  # p̃, for the gradient of the logistic loss
     r: Vector  # coefficients of the update
@@ -104,7 +106,7 @@ class GappletronScratch(NamedTuple):
 
 
 def scratch(settings: Gappletron, problem: Problem, sparse: bool) -> GappletronScratch:
-    """Two numbers a label, the graph and its dominating set."""
+    """Two numbers per label, the graph and its dominating set."""
     K, graph = problem.n_classes, graph_of(problem)
     chosen = dominating_set(graph)
     cover = np.zeros(K)
@@ -127,9 +129,9 @@ def recommend(
     gamma: float | None = None,
     beta: float | None = None,
 ) -> Gappletron:
-    """Adaptive: nothing to know but D (10 if not given) and X; fixed: the settings of the bound, from D, T and X.
+    """Adaptive: needs X and D (default 10). Fixed: the settings of the bound, from D, T and X.
 
-    With full information nothing is explored and the fixed step is Gaptron's.
+    With full information there is no exploration and the fixed step is Gaptron's.
     """
     K = problem.n_classes
     if steps not in STEPS:
@@ -143,7 +145,7 @@ def recommend(
         D = 10.0 if problem.radius is None else problem.radius
         if gamma is None:
             gamma = 0.0 if everything else math.sqrt(rho) * D * (problem.need("norm")[0] or 1.0)
-        return Gappletron(int(problem.loss), 0, 0.0, float(gamma), float(D), float(beta))
+        return Gappletron(int(problem.loss), STEPS.index(steps), 0.0, float(gamma), float(D), float(beta))
     (X,) = problem.need("norm")
     first = paper_step(problem.loss, K, beta) / ((X or 1.0) ** 2)
     if gamma is None:
@@ -156,12 +158,12 @@ def recommend(
     eta = (first if everything else first * gamma / rho) if eta is None else eta
     if not (eta > 0.0 and math.isfinite(eta)):
         raise SettingError(f"eta={eta!r} must be a positive number")
-    return Gappletron(int(problem.loss), 1, float(eta), float(gamma), math.inf, float(beta))
+    return Gappletron(int(problem.loss), FIXED, float(eta), float(gamma), math.inf, float(beta))
 
 
 def theorem(problem: Problem, settings: Gappletron) -> str:
-    """Where the bound comes from."""
-    return "Lemma 1 of van der Hoeven 2020, with what the graph shows"
+    """The source of the bound."""
+    return "Lemma 1 of van der Hoeven 2020, for feedback graphs"
 
 
 def bound(problem: Problem, settings: Gappletron, comparator: Comparator) -> float:
@@ -170,15 +172,32 @@ def bound(problem: Problem, settings: Gappletron, comparator: Comparator) -> flo
     Every label is shown with probability at least γ/ρ, so E‖vg‖² ≤ (ρ/γ)‖g‖², and with η = η₁γ/ρ Gaptron's surrogate
     gap is never positive; playing p' instead of p costs at most γ a round. With full information there is no γ.
     """
-    if settings.steps == 0:
-        raise NoBoundError("adaptive steps: only the order of the regret is known; steps='fixed' has a bound")
-    right = recommend(problem, steps="fixed")
-    if settings != right:
-        raise NoBoundError(f"the bound is for the recommended {right}")
+    if settings.steps != FIXED:
+        raise NoBoundError("for adaptive steps only the order of the regret is known; steps='fixed' has a bound")
+    proved = recommend(problem, steps="fixed")
+    if settings != proved:
+        raise NoBoundError(f"the bound is for the recommended {proved}")
     return comparator.loss + comparator.norm**2 / (2 * settings.eta) + settings.gamma * comparator.rounds
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
+
+
+@jit
+def mix_with(p: Vector, cover: Vector, gamma: float) -> None:
+    """p ← (1 - γ) p + γ·cover."""
+    for k in range(p.shape[0]):
+        p[k] = (1.0 - gamma) * p[k] + gamma * cover[k]
+
+
+@jit
+def reveal_probability(shows: Flags, p: Vector, y: int) -> float:
+    """The probability that the label drawn from p shows y."""
+    total = 0.0
+    for k in range(p.shape[0]):
+        if shows[k, y]:
+            total += p[k]
+    return total
 
 
 def decide(s: Gappletron, state: GappletronState, x: Row, rd: Round, work: GappletronScratch, u: float) -> int:
@@ -188,16 +207,15 @@ def decide(s: Gappletron, state: GappletronState, x: Row, rd: Round, work: Gappl
     top = best(rd.z)
     a = gap_map(s.loss, s.beta, rd.z, work.p, top)
     rd.note[GAP] = a
-    mix_uniform(rd.p, rd.among, top, a)
+    mix_uniform(rd.p, rd.available, top, a)
     if not work.wide[top]:
-        gamma = s.gamma if s.steps == 1 else min(0.5, s.gamma / math.sqrt(state.sums[0].narrow + 1.0))
-        for k in range(rd.p.shape[0]):
-            rd.p[k] = (1.0 - gamma) * rd.p[k] + gamma * work.cover[k]
+        gamma = s.gamma if s.steps == FIXED else min(0.5, s.gamma / math.sqrt(state.sums[0].narrow + 1.0))
+        mix_with(rd.p, work.cover, gamma)
     return draw(rd.p, top, u)
 
 
 def commit(s: Gappletron, state: GappletronState, rd: Round, work: GappletronScratch) -> None:
-    """Count the rounds whose top label does not show all."""
+    """Count the rounds whose top label does not show every label."""
     if not work.wide[best(rd.z)]:
         state.sums[0].narrow += 1
 
@@ -205,48 +223,14 @@ def commit(s: Gappletron, state: GappletronState, rd: Round, work: GappletronScr
 def learn(
     s: Gappletron, state: GappletronState, x: Row, rd: Round, work: GappletronScratch, label: int, truth: int
 ) -> None:
-    """Lines 3-4. Nothing shown, nothing learned."""
+    """Lines 3-4. Without the true label there is no update."""
     if truth == UNKNOWN:
         return
-    chance = 0.0
-    for k in range(rd.p.shape[0]):
-        if work.shows[k, truth]:
-            chance += rd.p[k]
-    K = work.r.shape[0]
-    for k in range(K):
-        work.r[k] = 0.0
-    if s.loss == LOGISTIC:
-        for k in range(K):
-            work.r[k] = work.p[k] / (LN2 * chance)
-        work.r[truth] -= 1.0 / (LN2 * chance)
-    else:
-        v = pull(s.loss, s.beta, rd.z, truth) / chance
-        if v == 0.0:
-            return
-        work.r[rival(rd.z, truth)] = v
-        work.r[truth] = -v
-    square = 0.0
-    for k in range(K):
-        square += work.r[k] * work.r[k]
-    square *= sqnorm(x)
-    if square == 0.0:
-        return
-    state.sums[0].square += square
-    eta = s.eta if s.steps == 1 else s.ball / math.sqrt(2.0 * state.sums[0].square)
-    inner = 0.0
-    for k in range(K):
-        if work.r[k] != 0.0:
-            if s.ball < math.inf:
-                inner -= eta * work.r[k] * state.ball[0].scale * score_one(state.W, x, k)
-            work.r[k] *= -eta / state.ball[0].scale
-    if s.loss == LOGISTIC:
-        add(state.W, x, work.r)
-    else:
-        for k in range(K):
-            if work.r[k] != 0.0:
-                add_one(state.W, x, k, work.r[k])
-    if s.ball < math.inf:
-        moved(state.W, state.ball, s.ball, inner, eta * square * eta)
+    v = 1.0 / reveal_probability(work.shows, rd.p, truth)
+    descent(s.loss, s.beta, rd.z, work.p, truth, v, work.r)
+    eta = s.eta if s.steps == FIXED else adaptive_step(s.ball, state.sums, sqnorm(work.r) * sqnorm(x))
+    multiply(work.r, eta)
+    add_and_project(state.W, state.ball, s.ball, x, work.r, rd.z)
 
 
 algorithm(Gappletron, decide, learn, commit)

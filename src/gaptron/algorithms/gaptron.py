@@ -13,11 +13,11 @@ Algorithm 1 with the settings of Theorems 1-6.   Feedback: full, bandit.   Cost:
       4   W ← W - η g,  g = ∇ℓ(W; x, y)                     bandit: g·1[y' = y]/p'(y)
           project onto ‖W‖ ≤ D if there is a ball
 
-Where the printed table and theorems disagree with their proofs, the settings here follow the proofs: see
-the errata page.
+Where the printed table and theorems disagree with their proofs, the settings here follow the proofs; see the errata
+page.
 
-Labels that are not available in a round have z = -∞, and lines 1 and 2 are about the others. An answer worth a reward
-s, 0 < s < 1, counts as 1[y' = y] = s in line 4. The theorems are for neither.
+Labels that are not available in a round have z = -∞, and lines 1 and 2 leave them out. A reward s with 0 < s < 1
+replaces 1[y' = y] in line 4. The theorems cover neither case.
 
 Example:
 
@@ -47,14 +47,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.ball import moved, new_ball, scale
-from gaptron.kernels.losses import LN2, LOGISTIC, gap_map, paper_step, pull
+from gaptron.kernels.ball import add_and_project, new_ball, scale
+from gaptron.kernels.losses import LN2, descent, gap_map, paper_step
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rounding import keep, put, put_one
-from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, exclude, mix_uniform, rival
+from gaptron.kernels.rows import by_label, scores, zeros
+from gaptron.kernels.simplex import best, draw, mask_unavailable, mix_uniform
 from gaptron.types import (
-    UNCOUNTED,
     UNKNOWN,
     Card,
     Comparator,
@@ -64,9 +62,7 @@ from gaptron.types import (
     Matrix,
     Problem,
     Round,
-    Rounding,
     Row,
-    Variant,
     Vector,
 )
 
@@ -78,15 +74,9 @@ CARD = Card(
     memory="dK",
     regret_full="O(K ‖U‖²)",
     regret_bandit="O(K D √T)",
-    among=True,
+    available=True,
     rewards=True,
     single=("W",),
-    traits=frozenset({"floor"}),
-    variants={
-        "ball": Variant({"ball": 0.05}, (Feedback.FULL,)),
-        "free": Variant({"radius": 0.1, "horizon": 10**9, "eta": 0.05}, (Feedback.BANDIT,), (Loss.LOGISTIC,)),
-        "exploring": Variant({"ball": 0.05, "gamma": 0.2}, (Feedback.BANDIT,), (Loss.HINGE,)),
-    },
 )
 NOTES = ("gap",)  # a, before the exploration floor γ
 GAP = NOTES.index("gap")
@@ -98,17 +88,16 @@ class Gaptron(NamedTuple):
     loss: int  # logistic, hinge or smooth hinge
     eta: float  # η > 0      step size
     gamma: float  # γ ∈ [0, 1] least exploration
-    beta: float  # β ∈ [0, 1) margin past which the hinge is sure
-    ball: float  # radius of the ball W is kept in; inf: none
-    bandit: bool  # weight what was seen by 1/p'?
+    beta: float  # β ∈ [0, 1) margin above which the truncated hinge is zero
+    ball: float  # radius of the ball that W is projected onto; inf: none
+    bandit: bool  # weight the gradient by 1[y' = y]/p'(y)?
 
 
 class GaptronState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
-    W: Matrix  # without the ball's scale
-    ball: Any
-    rounding: Any = UNCOUNTED  # what single precision has cost
+    W: Matrix  # V of W = c·V
+    ball: Any  # c and ‖W‖², see `kernels.ball`
 
 
 def init(settings: Gaptron, problem: Problem, sparse: bool) -> GaptronState:
@@ -124,7 +113,7 @@ class GaptronScratch(NamedTuple):
 
 
 def scratch(settings: Gaptron, problem: Problem, sparse: bool) -> GaptronScratch:
-    """Two numbers a label."""
+    """Two numbers per label."""
     return GaptronScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
 
 
@@ -137,13 +126,13 @@ def weights(state: GaptronState, sparse: bool) -> Matrix:
 
 
 def least_gap(K: int, DX: float) -> float:
-    """a_min: the smallest value the logistic gap map can take while ‖W‖‖x‖ ≤ DX (E5, E6)."""
+    """a_min: the smallest value of the logistic gap map while ‖W‖‖x‖ ≤ DX (E5, E6)."""
     rest = (K - 1) * math.exp(-DX * math.sqrt(K / (K - 1)))
     return 1.0 if rest > 1.0 else rest / (1.0 + rest)
 
 
 def regret(problem: Problem) -> float:
-    """What Theorems 1-6 add to L_T(U) at ‖U‖ = D, for the settings `recommend` gives."""
+    """What Theorems 1-6 add to L_T(U) at ‖U‖ = D, for the settings of `recommend`."""
     K = problem.n_classes
     if problem.feedback is Feedback.FULL:
         X, D = problem.need("norm", "radius")
@@ -174,10 +163,10 @@ def recommend(
     beta: float | None = None,
     ball: float | None = None,
 ) -> Gaptron:
-    """The theorem's settings for this problem (Theorems 1-6, mended); what you pass replaces the theorem's."""
+    """The settings of Theorems 1-6 (corrected, see the errata); arguments replace them."""
     K, bandit = problem.n_classes, problem.feedback is Feedback.BANDIT
     beta = 1.0 / K if beta is None else beta
-    free = False  # the second regime of the bandit logistic: no forced exploration, but a ball
+    free = False  # the second regime of the bandit logistic loss: a ball instead of forced exploration
     if gamma is None:
         gamma = 0.0
         if bandit:
@@ -191,12 +180,12 @@ def recommend(
     if eta is None:
         (X,) = problem.need("norm")
         if X == 0.0:
-            X = 1.0  # nothing but zero rows: no step is ever taken
+            X = 1.0  # only zero examples: no step is ever taken
         eta = paper_step(problem.loss, K, beta) / (X * X)
         if bandit:
             least = least_gap(K, X * problem.need("radius")[0]) if free else gamma
             if least == 0.0:
-                raise SettingError("bandit feedback with gamma=0 leaves no theorem's step size: give eta=... too")
+                raise SettingError("no theorem gives a step size for bandit feedback with gamma=0: give eta=... too")
             eta *= least / K
     if not (eta > 0.0 and math.isfinite(eta)):
         raise SettingError(f"eta={eta!r} must be a positive number")
@@ -210,7 +199,7 @@ def recommend(
 
 
 def theorem(problem: Problem, settings: Gaptron) -> str:
-    """Where these settings come from."""
+    """The theorem behind these settings."""
     number = 1 + int(problem.loss) + 3 * int(problem.feedback)
     regime = ""
     if problem.feedback is Feedback.BANDIT and problem.loss is Loss.LOGISTIC:
@@ -221,32 +210,26 @@ def theorem(problem: Problem, settings: Gaptron) -> str:
 def bound(problem: Problem, settings: Gaptron, comparator: Comparator) -> float:
     """L_T(U) + ‖U‖²/(2η) + γT(K-1)/K ≥ E[M_T]: Lemma 1 with a surrogate gap that is never positive.
 
-    Holds for the theorem's settings, ‖x‖ ≤ X, answers in order, data that do not see the draw of their own
+    Holds for the theorem's settings, ‖x‖ ≤ X, feedback in order, data that do not depend on the draw of their own
     round, and under bandit feedback ‖U‖ ≤ D and U fixed before the draws. With full information it holds for
     every U, also one chosen in hindsight. At ‖U‖ = D and T rounds it is at most the theorem's number.
     """
-    right = recommend(problem)
-    if settings != right:
+    proved = recommend(problem)
+    if settings != proved:
         changed = [
-            f"{name}={getattr(settings, name):g} instead of {getattr(right, name):g}"
+            f"{name}={getattr(settings, name):g} instead of {getattr(proved, name):g}"
             for name in ("eta", "gamma", "beta", "ball")
-            if getattr(settings, name) != getattr(right, name)
+            if getattr(settings, name) != getattr(proved, name)
         ]
-        raise NoBoundError(f"{theorem(problem, right)} does not cover {', '.join(changed)}")
+        raise NoBoundError(f"{theorem(problem, proved)} does not cover {', '.join(changed)}")
     if problem.feedback is Feedback.BANDIT and comparator.norm > problem.need("radius")[0] * (1 + 1e-12):
         return math.inf
     K = problem.n_classes
     return comparator.loss + comparator.norm**2 / (2 * settings.eta) + settings.gamma * comparator.rounds * (K - 1) / K
 
 
-def rounded_bound(problem: Problem, settings: Gaptron, comparator: Comparator, rounding: Rounding) -> float:
-    """The bound + (A + B‖U‖)/η: rounding leaves ‖W - U‖² larger by at most 2A + 2B‖U‖ than the steps themselves do."""
-    rounded = (rounding.lean + rounding.drift * comparator.norm) / settings.eta
-    return bound(problem, settings, comparator) + rounded
-
-
 def excused(problem: Problem, notes: Matrix, hit: Flags) -> Flags:
-    """The rounds on which the truncated hinge is zero for every U: y = y* and m* > β."""
+    """The rounds in which the truncated hinge is zero for every U: y = y* and m* > β."""
     return hit & (notes[:, 0] == 0.0) if problem.loss is Loss.HINGE else np.zeros_like(hit)
 
 
@@ -257,50 +240,21 @@ def decide(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScra
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     a = gap_map(s.loss, s.beta, rd.z, work.p, top)
     rd.note[GAP] = a
-    mix_uniform(rd.p, rd.among, top, max(a, s.gamma))
+    mix_uniform(rd.p, rd.available, top, max(a, s.gamma))
     return draw(rd.p, top, u)
 
 
 def learn(s: Gaptron, state: GaptronState, x: Row, rd: Round, work: GaptronScratch, label: int, truth: int) -> None:
-    """Line 4. Nothing revealed, nothing learned."""
+    """Line 4. Without the true label there is no update."""
     if truth == UNKNOWN:
         return
-    step = -s.eta * rd.answer[0].reward / rd.p[truth] if s.bandit else -s.eta
-    c = state.ball[0].scale
-    if s.loss == LOGISTIC:
-        step /= LN2
-        for k in range(work.r.shape[0]):
-            work.r[k] = step * work.p[k]
-        work.r[truth] -= step
-        if s.ball < math.inf:
-            inner, square = 0.0, 0.0
-            for k in range(work.r.shape[0]):
-                inner += work.r[k] * c * score_one(state.W, x, k)
-                square += work.r[k] * work.r[k]
-                work.r[k] /= c
-            lean = put(state.W, x, work.r, state.rounding, c * c, c)
-            moved(state.W, state.ball, s.ball, inner, square * sqnorm(x) + 2.0 * c * c * lean)
-            keep(state.W, state.ball, s.ball, state.rounding)
-        else:
-            put(state.W, x, work.r, state.rounding, 1.0, 1.0)
-        return
-    v = step * pull(s.loss, s.beta, rd.z, truth)
-    if v == 0.0:
-        return
-    other = rival(rd.z, truth)
-    inner, square = 0.0, 0.0
-    if s.ball < math.inf:
-        inner = v * c * (score_one(state.W, x, other) - score_one(state.W, x, truth))
-        square = 2.0 * v * v * sqnorm(x)
-    lean = put_one(state.W, x, other, v / c, state.rounding, c * c, c)
-    lean += put_one(state.W, x, truth, -v / c, state.rounding, c * c, c)
-    if s.ball < math.inf:
-        moved(state.W, state.ball, s.ball, inner, square + 2.0 * c * c * lean)
-        keep(state.W, state.ball, s.ball, state.rounding)
+    step = s.eta * rd.feedback[0].reward / rd.p[truth] if s.bandit else s.eta
+    descent(s.loss, s.beta, rd.z, work.p, truth, step, work.r)
+    add_and_project(state.W, state.ball, s.ball, x, work.r, rd.z)
 
 
 algorithm(Gaptron, decide, learn)

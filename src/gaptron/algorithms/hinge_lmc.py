@@ -1,7 +1,7 @@
-"""HingeLMC: sample rules from the exponent of their hinge loss, play in proportion to their hinges.
+"""HingeLMC: Langevin samples of exponential weights on the hinge loss, played in proportion to their hinges.
 
 After Foster & Krishnamurthy, "Contextual bandits with surrogate losses: Margin bounds and efficient algorithms",
-NeurIPS 2018, Algorithm 1.   Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn, t wrong guesses.
+NeurIPS 2018, Algorithm 1.   Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn, t wrong labels.
 
     for t = 1, 2, ...
       1   see x;  for every chain W:  f_k = ⟨W_k, x⟩ less the mean over labels;  ψ_k = max{1 + f_k/γ, 0};  π = ψ/Σψ
@@ -11,10 +11,9 @@ NeurIPS 2018, Algorithm 1.   Feedback: bandit.   Cost: O(C nnz K) to predict, O(
               W ← W - (h/2) η Σ_s ∇ψ(y'_s)/p_s + √h ξ,   ξ standard normal;   project onto ‖W‖ ≤ D
           h = c/(η Σ ‖x‖²/(p γ²) + dK/D²)
 
-This is the practical form. The paper draws one rule, plays it, and guesses 1/p by drawing again until the label comes
-back; here C chains are averaged, so that p is known. The paper's chains make as many steps as its theorem asks for;
-here they make J from where they were. So there is no guarantee. A history of `memory` wrong guesses is kept, and beyond
-it the oldest is forgotten.
+This is a practical form without a guarantee. The paper draws one rule, plays it, and estimates 1/p by drawing again
+until the same label comes up; here C chains are averaged, so that p is known. The paper's chains make as many steps as
+its theorem requires; here they make J steps from where they were. The last `memory` rounds with a wrong label are kept.
 
 Example:
 
@@ -45,11 +44,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.dice import Dice, new_dice, shake, throw, uniform
-from gaptron.kernels.history import check_history, crowded, forget, keep, new_history, recall, refuse_beyond, slot
-from gaptron.kernels.jit import jit
-from gaptron.kernels.mixture import Rules, check_labels, leap
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.history import (
+    append,
+    check_array_size,
+    check_history,
+    drop_oldest,
+    is_full,
+    new_history,
+    slot,
+    stored_row,
+)
+from gaptron.kernels.mixture import Rules, check_labels, langevin_step
 from gaptron.kernels.play import algorithm
+from gaptron.kernels.prng import PrngState, new_prng, next_bits, seed_prng, uniform
 from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw
 from gaptron.types import (
@@ -79,46 +87,46 @@ CARD = Card(
     regret_bandit="none here; the paper's own Õ((B/γ) √(dKT))",
     grid={"eta": (0.01, 0.1, 1.0)},
     growth=Growth(possible=False),
-    traits=frozenset({"mixture", "sampler"}),
+    linear=False,
 )
 NOTES = ()
 MEMORY = 10_000
-CHAINS, STEPS = 16, 2  # unless a caller says otherwise
+CHAINS, STEPS = 16, 2  # the defaults
 
 
 class HingeLmc(NamedTuple):
     """The settings."""
 
-    eta: float  # η > 0      how sharply loss counts; 0: the paper's, once d is known
+    eta: float  # η > 0      rate of the exponential weights; 0: the paper's, computed when d is known
     mu: float  # μ ∈ (0, 1/K] least probability of a label
-    margin: float  # γ > 0   where the hinge bends
-    ball: float  # D > 0     the rules' norm at most
+    margin: float  # γ > 0   margin of the hinge
+    ball: float  # D > 0     largest norm of a rule
     chains: int  # C ≥ 1
-    steps: int  # J ≥ 1      of each chain, each wrong guess
-    batch: int  # b ≥ 0      rounds a step looks at; 0: all
-    step: float  # c > 0     the step's factor
-    memory: int  # wrong guesses kept
-    nonzeros: int  # of a sparse row on average: room for memory × nonzeros numbers
+    steps: int  # J ≥ 1      of each chain, after each wrong label
+    batch: int  # b ≥ 0      rounds that a step uses; 0: all
+    step: float  # c > 0     factor of the step
+    memory: int  # rounds with a wrong label that are kept
+    nonzeros: int  # of a sparse example on average; memory × nonzeros numbers are allocated
 
 
 class HingeLmcState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Rules  # C chains
-    values: Vector  # the history of rows: its five arrays
+    values: Vector  # the history of examples: its five arrays
     indices: NDArray[np.int32]
     begin: Integers
     end: Integers
     span: Any
-    y: Integers  # the labels guessed in vain
+    y: Integers  # the wrong labels
     v: Vector  # 1/p of each
-    pace: Any  # eta, square: Σ v‖x‖², wrong: guesses so far
+    pace: Any  # eta, square: Σ v‖x‖², wrong: wrong labels so far
 
 
 def init(settings: HingeLmc, problem: Problem, sparse: bool) -> HingeLmcState:
-    """Chains at zero, which is what the uniform prior on the ball says on average."""
+    """Chains at zero, the mean of the uniform prior on the ball."""
     s, K, d = settings, problem.n_classes, problem.n_features
-    refuse_beyond(s.chains * K * d, f"{s.chains} chains of {K} × {d} numbers", "fewer chains")
+    check_array_size(s.chains * K * d, f"{s.chains} chains of {K} × {d} numbers", "fewer chains")
     kind = zeros(K, d, sparse)
     return HingeLmcState(
         np.zeros((s.chains, *kind.shape)),
@@ -134,18 +142,18 @@ class HingeLmcScratch(NamedTuple):
 
     G: Matrix  # the gradient
     r: Vector  # one number per label
-    dice: Dice
-    coin: Any  # u, for the dice of line 4
+    prng: PrngState  # the random numbers of line 4
+    coin: Any  # u, which seeds them
 
 
 def scratch(settings: HingeLmc, problem: Problem, sparse: bool) -> HingeLmcScratch:
-    """As much as one chain."""
+    """As many numbers as one chain."""
     K = problem.n_classes
-    return HingeLmcScratch(zeros(K, problem.n_features, sparse), np.zeros(K), new_dice(), named(u=0.0))
+    return HingeLmcScratch(zeros(K, problem.n_features, sparse), np.zeros(K), new_prng(), named(u=0.0))
 
 
 def check_state(settings: HingeLmc, problem: Problem, state: HingeLmcState) -> None:
-    """The history's places and labels lie inside."""
+    """The history's indices and labels must lie inside their arrays."""
     check_history(state, problem.n_features)
     check_labels(state.y, problem.n_classes)
 
@@ -181,7 +189,7 @@ def recommend(
     memory: int | None = None,
     nonzeros: int = 64,
 ) -> HingeLmc:
-    """The paper's η (settled when the width of the rows is known) and μ = 1/(K√T); D = the radius, γ = 1."""
+    """The paper's η (computed when the number of features is known) and μ = 1/(K√T); D = the radius, γ = 1."""
     K = problem.n_classes
     if eta is None:
         problem.need("norm", "horizon")
@@ -207,9 +215,9 @@ def recommend(
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of a weight and a number of the row that a round takes: every step of every chain goes through its past.
+    """The number of products in a round. Every step of every chain goes through the history, or through a batch of it.
 
-    The past is half of what is kept in the end, on average; or the batch.
+    On average the history is half as long as at the end.
     """
     kept = min(size.rounds, settings.get("memory") or MEMORY) / 2
     steps = settings.get("chains", CHAINS) * settings.get("steps", STEPS)
@@ -217,14 +225,14 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: HingeLmc) -> str:
-    """What the settings go back to."""
+    """Why there is no bound."""
     return "none: a practical form of HingeLMC, after Foster & Krishnamurthy 2018"
 
 
 def bound(problem: Problem, settings: HingeLmc, comparator: Comparator) -> float:
-    """None."""
+    """None: the paper's theorem is for a different form."""
     raise NoBoundError(
-        "HingeLMC is proved for chains run to their limit and 1/p guessed by drawing again; "
+        "HingeLMC's theorem is for chains run to convergence and 1/p estimated by drawing again; "
         "here chains of few steps are averaged"
     )
 
@@ -247,8 +255,8 @@ def policy(f: Vector, margin: float, pi: Vector) -> None:
 
 @jit
 def push(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row, W: Matrix, j: int, v: float) -> None:
-    """G ← G + v∇ψ(y') for round j of the history, x saying of what kind its row is."""
-    old, K = recall(state, x, j), work.r.shape[0]
+    """G ← G + v∇ψ(y') for round j of the history; x selects the layout of its example."""
+    old, K = stored_row(state, x, j), work.r.shape[0]
     scores(W, old, work.r)
     mean = 0.0
     for k in range(K):
@@ -277,12 +285,12 @@ def project(W: Matrix, ball: float) -> None:
 
 @jit
 def scatter(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row) -> None:
-    """Before the first answer: chains uniform on the ball."""
+    """Before the first wrong label: chains uniform on the ball."""
     n = work.G.shape[0] * work.G.shape[1]
     for c in range(state.W.shape[0]):
         W = state.W[c]
-        length = s.ball * uniform(work.dice) ** (1.0 / n)
-        reach = length / math.sqrt(leap(W, x, W, W, 0.0, 1.0, work.dice))
+        length = s.ball * uniform(work.prng) ** (1.0 / n)
+        reach = length / math.sqrt(langevin_step(W, x, W, W, 0.0, 1.0, work.prng))
         for i in range(W.shape[0]):
             for j in range(W.shape[1]):
                 W[i, j] *= reach
@@ -290,7 +298,7 @@ def scatter(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row) ->
 
 @jit
 def langevin(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row) -> None:
-    """Line 4's steps."""
+    """The steps of line 4."""
     eta, count = state.pace[0].eta, state.span[0].count
     n = work.G.shape[0] * work.G.shape[1]
     curve = eta * max(state.pace[0].square, 0.0) / (s.margin * s.margin) + n / (s.ball * s.ball)
@@ -305,46 +313,57 @@ def langevin(s: HingeLmc, state: HingeLmcState, work: HingeLmcScratch, x: Row) -
                     push(s, state, work, x, W, j, eta * state.v[j])
             else:
                 for _ in range(s.batch):
-                    j = slot(state, throw(work.dice) % count)
+                    j = slot(state, next_bits(work.prng) % count)
                     push(s, state, work, x, W, j, eta * state.v[j] * count / s.batch)
-            leap(W, x, W, work.G, h / 2.0, math.sqrt(h), work.dice)
+            langevin_step(W, x, W, work.G, h / 2.0, math.sqrt(h), work.prng)
             project(W, s.ball)
+
+
+@jit
+def mean_policy(s: HingeLmc, W: Rules, x: Row, r: Vector, pi: Vector) -> None:
+    """π̄ of lines 1-2 into pi. r is work space."""
+    for k in range(pi.shape[0]):
+        pi[k] = 0.0
+    for c in range(W.shape[0]):
+        scores(W[c], x, r)
+        policy(r, s.margin, r)
+        for k in range(pi.shape[0]):
+            pi[k] += r[k] / W.shape[0]
+
+
+@jit
+def remember(state: HingeLmcState, x: Row, label: int, weight: float) -> None:
+    """Keep (x, y', 1/p(y')) and Σ v‖x‖² of the rounds kept; the oldest rounds make space."""
+    pace = state.pace[0]
+    while is_full(state, x):
+        j = slot(state, 0)
+        pace.square -= state.v[j] * sqnorm(stored_row(state, x, j))
+        drop_oldest(state)
+    if state.span[0].count == 0:
+        pace.square = 0.0
+    j = append(state, x)
+    state.y[j], state.v[j] = label, weight
+    pace.square += weight * sqnorm(stored_row(state, x, j))
+    pace.wrong += 1
 
 
 def decide(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, work: HingeLmcScratch, u: float) -> int:
     """Lines 1-3."""
-    K, C = rd.p.shape[0], state.W.shape[0]
-    for k in range(K):
-        rd.p[k] = 0.0
-    for c in range(C):
-        scores(state.W[c], x, work.r)
-        policy(work.r, s.margin, work.r)
-        for k in range(K):
-            rd.p[k] += work.r[k] / C
-    for k in range(K):
-        rd.z[k] = rd.p[k]
-        rd.p[k] = (1.0 - K * s.mu) * rd.p[k] + s.mu
+    mean_policy(s, state.W, x, work.r, rd.z)
+    for k in range(rd.p.shape[0]):
+        rd.p[k] = (1.0 - rd.p.shape[0] * s.mu) * rd.z[k] + s.mu
     work.coin[0].u = u
     return draw(rd.p, best(rd.p), u)
 
 
 def learn(s: HingeLmc, state: HingeLmcState, x: Row, rd: Round, work: HingeLmcScratch, label: int, truth: int) -> None:
-    """Line 4. A right guess has no loss and teaches nothing."""
+    """Line 4. After a right label there is no loss and no update."""
     if truth != UNKNOWN:
         return
-    shake(work.dice, work.coin[0].u, 1)
+    seed_prng(work.prng, work.coin[0].u, 1)
     if state.pace[0].wrong == 0:
         scatter(s, state, work, x)
-    while crowded(state, x):
-        j = slot(state, 0)
-        state.pace[0].square -= state.v[j] * sqnorm(recall(state, x, j))
-        forget(state)
-    if state.span[0].count == 0:
-        state.pace[0].square = 0.0
-    j = keep(state, x)
-    state.y[j], state.v[j] = label, 1.0 / rd.p[label]
-    state.pace[0].square += state.v[j] * sqnorm(recall(state, x, j))
-    state.pace[0].wrong += 1
+    remember(state, x, label, 1.0 / rd.p[label])
     langevin(s, state, work, x)
 
 

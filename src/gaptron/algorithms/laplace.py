@@ -1,9 +1,9 @@
 """Online Laplace approximation: a Gaussian filter over softmax weights.
 
 After the mixture of Foster, Kale, Luo, Mohri & Sridharan, "Logistic Regression: The Importance of Being Improper",
-COLT 2018, whose posterior it replaces by a Gaussian that takes one Newton step a round, as in Spiegelhalter &
-Lauritzen 1990. A heuristic: nothing is proved of it, because nothing bounds how far the Gaussian strays from the
-posterior.   Feedback: full.   Cost: O(dK) a round with a diagonal matrix, O(K(dK)²) with the full one.
+COLT 2018, whose posterior it replaces by a Gaussian that takes one Newton step per round, as in Spiegelhalter &
+Lauritzen 1990. This is a heuristic without a theorem: nothing bounds the distance of the Gaussian from the posterior.
+Feedback: full.   Cost: O(dK) a round with a diagonal matrix, O(K(dK)²) with the full one.
 
     W ~ N(μ, A⁻¹);  μ = 0;  A = I/ν²;  for t = 1, 2, ...
       1   see x;  z_k = ⟨μ_k, x⟩;  play argmax z
@@ -14,7 +14,8 @@ posterior.   Feedback: full.   Cost: O(dK) a round with a diagonal matrix, O(K(d
 
 The mean is over a fixed set of Gaussian points, so that q̄ is a function of x and the state alone.
 
-Labels that are not available in a round have z = -∞: they are not played, and q, H and the mean are over the others.
+Labels that are not available in a round have z = -∞. They are not played, and q, H and the mean are over the other
+labels.
 
 Example:
 
@@ -42,15 +43,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.dice import Dice, new_dice, normal, shake
-from gaptron.kernels.jit import jit
-from gaptron.kernels.likelihood import told
-from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
-from gaptron.kernels.newton import clear, descend, dot, grow, spread, times
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.likelihood import label_gradient
+from gaptron.kernels.linalg import FULL, MATRICES, check_matrix_size, matrix_kind
+from gaptron.kernels.newton import clear, descend, dot, score_variances, times, update_inverse
 from gaptron.kernels.play import algorithm
+from gaptron.kernels.prng import PrngState, new_prng, normal, seed_prng
 from gaptron.kernels.rows import add, add_one, by_label, score_one, scores, zeros
-from gaptron.kernels.simplex import best, draw, exclude, point, softmax
-from gaptron.types import Card, Comparator, Feedback, Growth, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
+from gaptron.kernels.simplex import best, draw, mask_unavailable, point, softmax
+from gaptron.types import Card, Comparator, Feedback, Growth, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 PLAYS = ("top", "sample")
 CARD = Card(
@@ -61,15 +62,10 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="unknown",
     regret_bandit="",
-    among=True,
+    available=True,
     words={"matrix": MATRICES, "play": PLAYS},
     grid={"nu": (0.3, 1.0, 3.0, 10.0)},
     growth=Growth(joint="rows"),
-    traits=frozenset({"axes"}),
-    variants={
-        "full": Variant({"matrix": "full"}, traits=frozenset({"ties"})),
-        "sample": Variant({"play": "sample"}, traits=frozenset({"axes", "label order"})),
-    },
 )
 NOTES = ()
 
@@ -77,14 +73,14 @@ NOTES = ()
 class Laplace(NamedTuple):
     """The settings."""
 
-    matrix: bool  # full (True) or diagonal: the whole precision matrix, or its diagonal?
+    matrix: bool  # full (True): the whole precision matrix; diagonal: its diagonal
     nu: float  # ν > 0 standard deviation of each weight before the first round
-    samples: int  # Gaussian points that q̄ is a mean over
-    play: bool  # sample (True) or top: draw the label from q̄ instead of playing the top one?
+    samples: int  # the number of Gaussian points that q̄ is the mean over
+    play: bool  # sample (True): draw the label from q̄; top: play the top label
 
 
 class LaplaceState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix  # μ
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
@@ -96,18 +92,18 @@ def init(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceState:
     W, n = zeros(K, d, sparse), K * d if settings.matrix else 0
     A = W + 1.0 / settings.nu**2
     if settings.matrix:
-        check_room(n, n)
+        check_matrix_size(n, n)
         A = np.eye(n) * settings.nu**2
     return LaplaceState(W, A)
 
 
 @jit
-def throw_points(points: Matrix, dice: Dice) -> None:
-    """Fill with standard normal numbers, each row followed by its mirror image so that their mean is 0."""
-    shake(dice, 0.5, 0)
+def draw_points(points: Matrix, prng: PrngState) -> None:
+    """Fill with standard normal numbers, each row followed by its negative so that their mean is 0."""
+    seed_prng(prng, 0.5, 0)
     for i in range(0, points.shape[0], 2):
         for k in range(points.shape[1]):
-            points[i, k] = normal(dice)
+            points[i, k] = normal(prng)
             if i + 1 < points.shape[0]:
                 points[i + 1, k] = -points[i, k]
 
@@ -115,11 +111,11 @@ def throw_points(points: Matrix, dice: Dice) -> None:
 class LaplaceScratch(NamedTuple):
     """Work space, and the points of the samples."""
 
-    points: Matrix  # standard normal numbers, a row a sample
+    points: Matrix  # standard normal numbers, one row per sample
     r: Vector  # coefficients
     q: Vector  # the softmax
-    noisy: Vector  # one sample's scores
-    root: Matrix  # V, then its root
+    noisy: Vector  # the scores of one sample
+    root: Matrix  # V, then its Cholesky root
     g: Vector  # full matrix: a vector over all weights
     image: Vector  # full matrix: A⁻¹ times it
 
@@ -129,7 +125,7 @@ def scratch(settings: Laplace, problem: Problem, sparse: bool) -> LaplaceScratch
     K = problem.n_classes
     n = K * problem.n_features if settings.matrix else 0
     points = np.zeros((settings.samples if settings.play else 0, K))
-    throw_points(points, new_dice())
+    draw_points(points, new_prng())
     return LaplaceScratch(points, np.zeros(K), np.zeros(K), np.zeros(K), np.zeros((K, K)), np.zeros(n), np.zeros(n))
 
 
@@ -155,24 +151,24 @@ def recommend(
         raise SettingError(f"samples={samples!r} must be a whole number of at least 1")
     full, n = matrix_kind(matrix) == FULL, problem.n_classes * problem.n_features
     if full:
-        check_room(n, n)
+        check_matrix_size(n, n)
     return Laplace(full, float(nu), int(samples), play == "sample")
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    """The number of products in a round, with those of the full matrix if there is one."""
     matrix = size.n_classes * (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
     return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Laplace) -> str:
-    """Where a bound would come from."""
+    """Why there is no bound."""
     return "none: a heuristic"
 
 
 def bound(problem: Problem, settings: Laplace, comparator: Comparator) -> float:
     """None: the theorem is about the exact mixture."""
-    raise NoBoundError("the regret of Foster et al. 2018 is that of the exact posterior, and this one is approximate")
+    raise NoBoundError("the theorem of Foster et al. 2018 is for the exact posterior, and this one is approximate")
 
 
 # --- the algorithm ------------------------------------------------------------------------------------------
@@ -180,7 +176,7 @@ def bound(problem: Problem, settings: Laplace, comparator: Comparator) -> float:
 
 @jit
 def take_root(V: Matrix, least: float) -> None:
-    """V = LL', L lower triangular, written over the lower half of V; a pivot that rounding made negative counts 0."""
+    """V = LL', L lower triangular, written over the lower half of V; pivots below `least` count as 0."""
     for k in range(V.shape[1]):
         for j in range(k + 1):
             s = V[k, j]
@@ -192,41 +188,45 @@ def take_root(V: Matrix, least: float) -> None:
                 V[k, k] = math.sqrt(s) if s > least else 0.0
 
 
-def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScratch, u: float) -> int:
-    """Line 1."""
-    K = rd.z.shape[0]
-    scores(state.W, x, rd.z)
-    exclude(rd.z, rd.among)
-    top = best(rd.z)
-    if not s.play:
-        point(rd.p, top)
-        return top
-    V = work.root
-    if s.matrix:
-        columns = work.g.reshape(state.W.shape)
-        image = work.image.reshape(state.W.shape)
-        widest = 0.0
-        for j in range(K):
-            clear(work.g)
-            add_one(columns, x, j, 1.0)
-            times(state.A, work.g, work.image)
-            for k in range(j, K):
-                V[k, j] = score_one(image, x, k)
-            widest = max(widest, V[j, j])
-        take_root(V, 1e-14 * widest)
-    else:
-        spread(state.A, x, work.r)
+@jit
+def variance_root(s: Laplace, state: LaplaceState, x: Row, work: LaplaceScratch) -> None:
+    """The Cholesky root of V, the variance of the scores, into work.root."""
+    V, K = work.root, work.r.shape[0]
+    if not s.matrix:
+        score_variances(state.A, x, work.r)
         for k in range(K):
             for j in range(k):
                 V[k, j] = 0.0
             V[k, k] = math.sqrt(work.r[k])
-    mean(work.points, V, rd.z, work.noisy, work.r, rd.p)
+        return
+    columns, image = work.g.reshape(state.W.shape), work.image.reshape(state.W.shape)
+    widest = 0.0
+    for j in range(K):
+        clear(work.g)
+        add_one(columns, x, j, 1.0)
+        times(state.A, work.g, work.image)
+        for k in range(j, K):
+            V[k, j] = score_one(image, x, k)
+        widest = max(widest, V[j, j])
+    take_root(V, 1e-14 * widest)
+
+
+def decide(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScratch, u: float) -> int:
+    """Line 1."""
+    scores(state.W, x, rd.z)
+    mask_unavailable(rd.z, rd.available)
+    top = best(rd.z)
+    if not s.play:
+        point(rd.p, top)
+        return top
+    variance_root(s, state, x, work)
+    mean(work.points, work.root, rd.z, work.noisy, work.r, rd.p)
     return draw(rd.p, top, u)
 
 
 @jit
 def mean(points: Matrix, L: Matrix, z: Vector, noisy: Vector, q: Vector, p: Vector) -> None:
-    """p = the mean of softmax(z + Lξ) over the points ξ. noisy and q: work."""
+    """p = the mean of softmax(z + Lξ) over the points ξ. noisy and q are work space."""
     K, S = z.shape[0], points.shape[0]
     for k in range(K):
         p[k] = 0.0
@@ -240,19 +240,14 @@ def mean(points: Matrix, L: Matrix, z: Vector, noisy: Vector, q: Vector, p: Vect
             p[k] += q[k] / S
 
 
-def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScratch, label: int, truth: int) -> None:
-    """Lines 2-4."""
-    r, q = work.r, work.q
-    K = r.shape[0]
-    softmax(rd.z, best(rd.z), q)
-    if not s.matrix:
-        told(q, truth, r)
-        for k in range(K):
-            q[k] *= 1.0 - q[k]
-        descend(state.W, state.A, x, r, q, 1.0)
-        return
-    G, g, v = work.g.reshape(state.W.shape), work.g, work.image
-    tail = 1.0  # H = Σ_k q_k T_{k+1}/T_k ll', l = e_k - Σ_{j > k} q_j/T_{k+1} e_j, T_k = Σ_{j ≥ k} q_j
+@jit
+def add_curvature(state: LaplaceState, x: Row, work: LaplaceScratch) -> None:
+    """Line 3 for the full matrix, one update of A⁻¹ for each of the K - 1 terms of
+
+    H = Σ_k q_k T_{k+1}/T_k ll',   l = e_k - Σ_{j > k} q_j/T_{k+1} e_j,   T_k = Σ_{j ≥ k} q_j.
+    """
+    G, r, q = work.g.reshape(state.W.shape), work.r, work.q
+    K, tail = r.shape[0], 1.0
     for k in range(K - 1):
         left = 0.0
         for j in range(k + 1, K):
@@ -266,15 +261,34 @@ def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScrat
         for j in range(K):
             r[j] = -q[j] / left if j > k else 0.0
         r[k] = 1.0
-        clear(g)
+        clear(work.g)
         add(G, x, r)
-        grow(state.A, g, size, v)
-    told(q, truth, r)
+        update_inverse(state.A, work.g, size, work.image)
+
+
+@jit
+def newton_step(W: Matrix, P: Matrix, x: Row, r: Vector, g: Vector) -> None:
+    """Line 4 for the full matrix: W ← W - P(r ⊗ x). g is work space."""
     clear(g)
-    add(G, x, r)
-    w = state.W.reshape(-1)
+    add(g.reshape(W.shape), x, r)
+    w = W.reshape(-1)
     for i in range(g.shape[0]):
-        w[i] -= dot(state.A[i], g)
+        w[i] -= dot(P[i], g)
+
+
+def learn(s: Laplace, state: LaplaceState, x: Row, rd: Round, work: LaplaceScratch, label: int, truth: int) -> None:
+    """Lines 2-4."""
+    r, q = work.r, work.q
+    softmax(rd.z, best(rd.z), q)
+    if s.matrix:
+        add_curvature(state, x, work)
+        label_gradient(q, truth, r)
+        newton_step(state.W, state.A, x, r, work.g)
+    else:
+        label_gradient(q, truth, r)
+        for k in range(q.shape[0]):
+            q[k] *= 1.0 - q[k]
+        descend(state.W, state.A, x, r, q, 1.0)
 
 
 algorithm(Laplace, decide, learn)

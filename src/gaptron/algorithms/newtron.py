@@ -12,12 +12,12 @@ PNewtron of its experiments.   Feedback: bandit.   Cost: O(dK) a round (PNewtron
       4   A ← A + κβ GG';  b ← b + (1 - κβ⟨G, V⟩)G
       5   W ← argmin ½⟨W, AW⟩ + ⟨b, W⟩ over ‖W‖ ≤ D
 
-The loss is -ln P(y)/α, and over the draw of y' the mean of G is its gradient (P - e_y) ⊗ x; κ keeps the second moment
+The loss is -ln P(y)/α, and the mean of G over the draw of y' is its gradient (P - e_y) ⊗ x; κ keeps the second moment
 of G bounded. PNewtron keeps the diagonal of A, and for line 5 shortens -A⁻¹b to length D where it is longer, which is
 the exact minimiser only inside the ball.
 
-Labels that are not available in a round have z = -∞: they are not played, γ is spread over the others, and P and g are
-over those, with their number for K; one label alone teaches nothing.
+Labels that are not available in a round have z = -∞. They are not played, γ is spread over the other labels, and P and
+g are over these, with their number for K. If only one label is available there is no update.
 
 Example:
 
@@ -25,7 +25,7 @@ Example:
     >>> from gaptron.streams import open_stream, prepare
     >>> stream = prepare(open_stream("digits"), unit_norm=True)
     >>> learner = Learner("newtron", classes=stream.classes, feedback="bandit", radius=10.0, seed=0)
-    >>> learner.play(stream).mistakes < 800  # rounding decides its ties
+    >>> learner.play(stream).mistakes < 800  # rounding breaks its ties
     True
 
 To cite:
@@ -45,12 +45,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.jit import jit
-from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind
-from gaptron.kernels.newton import clear, dot, follow, grow, into_ball
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.linalg import FULL, MATRICES, check_matrix_size, matrix_kind
+from gaptron.kernels.newton import clear, dot, ftrl_step, project_onto_ball, update_inverse
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, zeros
-from gaptron.kernels.simplex import available, best, draw, exclude, softmax
+from gaptron.kernels.simplex import best, count_available, draw, mask_unavailable, softmax
 from gaptron.types import (
     UNKNOWN,
     Card,
@@ -64,7 +64,6 @@ from gaptron.types import (
     Round,
     Row,
     Size,
-    Variant,
     Vector,
     named,
 )
@@ -77,36 +76,34 @@ CARD = Card(
     memory="2dK diagonal, (dK)² full",
     regret_full="",
     regret_bandit="O(ln T) to O(T^⅔), as α grows",
-    among=True,
+    available=True,
     words={"matrix": MATRICES},
     grid={"gamma": (0.001, 0.01, 0.1), "ball": (1.0, 10.0, 100.0)},
     growth=Growth(joint="rows"),
     own_coin=True,
-    traits=frozenset({"axes"}),
-    variants={"full": Variant({"matrix": "full"}, traits=frozenset({"ties"}))},
 )
 NOTES = ()
 
-REFRESH = 100_000  # updates between two times that ‖W‖² is computed from the weights themselves
+REFRESH = 100_000  # updates after which ‖W‖² is recomputed from the weights
 
 
 class Newtron(NamedTuple):
     """The settings."""
 
-    matrix: bool  # full (True) or diagonal: the whole matrix (Newtron), or its diagonal (PNewtron)?
-    alpha: float  # α > 0  how sharp the softmax of the scores is
-    beta: float  # β > 0  how much curvature is trusted
+    matrix: bool  # full (True): the whole matrix (Newtron); diagonal: its diagonal (PNewtron)
+    alpha: float  # α > 0  factor of the scores in the softmax
+    beta: float  # β > 0  factor of the curvature
     gamma: float  # γ ∈ (0, 1] exploration
-    ball: float  # D > 0  radius of the ball W is kept in
+    ball: float  # D > 0  radius of the ball that W is projected onto
 
 
 class NewtronState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix  # diagonal: -A⁻¹b, before the ball; full: W itself
     A: Matrix  # diagonal: A in the layout of W; full: A⁻¹
     aim: Vector  # full: -A⁻¹b, before the ball
-    total: Any  # diagonal: what the ball leaves of W, ‖-A⁻¹b‖², updates since the latter was computed afresh
+    total: Any  # diagonal: the factor of W in the ball, ‖-A⁻¹b‖², updates since the latter was recomputed
 
 
 def init(settings: Newtron, problem: Problem, sparse: bool) -> NewtronState:
@@ -115,7 +112,7 @@ def init(settings: Newtron, problem: Problem, sparse: bool) -> NewtronState:
     W, n = zeros(K, d, sparse), K * d if settings.matrix else 0
     A = W + 1.0 / settings.ball
     if settings.matrix:
-        check_room(n, n)
+        check_matrix_size(n, n)
         A = np.eye(n) * settings.ball
     return NewtronState(W, A, np.zeros(n), named(scale=1.0, square=0.0, updates=0))
 
@@ -125,14 +122,14 @@ class NewtronScratch(NamedTuple):
 
     r: Vector  # coefficients of the update
     z: Vector  # the scores of all labels, available or not
-    coin: Any  # whether the round explored
+    coin: Any  # explored: did the round explore?
     g: Vector  # full matrix: the gradient over all weights
     v: Vector  # full matrix: A⁻¹ times it
     solving: Matrix  # full matrix: vectors for the projection
 
 
 def scratch(settings: Newtron, problem: Problem, sparse: bool) -> NewtronScratch:
-    """Two numbers a label, and seven vectors over all weights for the full matrix."""
+    """Two numbers per label, and seven vectors over all weights for the full matrix."""
     K = problem.n_classes
     n = K * problem.n_features if settings.matrix else 0
     return NewtronScratch(np.zeros(K), np.zeros(K), named(explored=0), np.zeros(n), np.zeros(n), np.zeros((5, n)))
@@ -164,23 +161,23 @@ def recommend(
         raise SettingError(f"gamma={gamma!r} must lie in (0, 1]")
     full, n = matrix_kind(matrix) == FULL, problem.n_classes * problem.n_features
     if full:
-        check_room(n, n)
+        check_matrix_size(n, n)
     return Newtron(full, float(alpha), float(beta), float(gamma), float(ball))
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    """The number of products in a round, with those of the full matrix if there is one."""
     matrix = (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
     return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Newtron) -> str:
-    """Where the settings come from."""
+    """Why there is no bound."""
     return "none: the settings of the experiments of Hazan & Kale 2011"
 
 
 def bound(problem: Problem, settings: Newtron, comparator: Comparator) -> float:
-    """None: the paper's regret hides constants, and covers neither the diagonal nor the settings of its experiments."""
+    """None: the theorem has no constants, and covers neither the diagonal nor the settings of the experiments."""
     raise NoBoundError("the theorem of Hazan & Kale 2011 gives an order of growth, O(ln T) to O(T^⅔), and no number")
 
 
@@ -189,38 +186,42 @@ def bound(problem: Problem, settings: Newtron, comparator: Comparator) -> float:
 
 @jit
 def model(s: Newtron, z: Vector, top: int, p: Vector) -> float:
-    """P = softmax(αz) into p. Returns 1 - P(top), not rounded to 0."""
+    """P = softmax(αz) into p. Returns 1 - P(top), never rounded to 0."""
     for k in range(z.shape[0]):
         p[k] = s.alpha * (z[k] - z[top])
     return softmax(p, top, p)
 
 
 def decide(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScratch, u: float) -> int:
-    """Lines 1-2. One number u serves both draws: below γ it explores, and what is left of it picks the label."""
-    K = rd.z.shape[0]
+    """Lines 1-2. The number u serves both draws: the round explores if u < γ, and the rest of u draws the label."""
     scores(state.W, x, rd.z)
-    for k in range(K):
+    for k in range(rd.z.shape[0]):
         rd.z[k] *= state.total[0].scale
         work.z[k] = rd.z[k]
-    n = exclude(rd.z, rd.among)
+    n = mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     model(s, rd.z, top, rd.p)
-    explore = u < s.gamma
-    if explore:
-        label = pick(rd.among, min(n - 1, int(n * (u / s.gamma))))
+    work.coin[0].explored = u < s.gamma
+    if u < s.gamma:
+        label = pick(rd.available, min(n - 1, int(n * (u / s.gamma))))
     else:
         label = draw(rd.p, top, (u - s.gamma) / (1.0 - s.gamma))
-    work.coin[0].explored = 1 if explore else 0
-    for k in range(K):
-        rd.p[k] = (1.0 - s.gamma) * rd.p[k] + s.gamma / n if rd.among[k] else 0.0
+    explore_uniformly(rd.p, rd.available, n, s.gamma)
     return label
 
 
 @jit
-def pick(among: Flags, number: int) -> int:
-    """The available label of this number, from 0."""
-    for k in range(among.shape[0]):
-        if among[k]:
+def explore_uniformly(p: Vector, available: Flags, n: int, gamma: float) -> None:
+    """p ← (1 - γ) p + γ/n over the n available labels."""
+    for k in range(p.shape[0]):
+        p[k] = (1.0 - gamma) * p[k] + gamma / n if available[k] else 0.0
+
+
+@jit
+def pick(available: Flags, number: int) -> int:
+    """The available label with this number, counted from 0."""
+    for k in range(available.shape[0]):
+        if available[k]:
             if number == 0:
                 return k
             number -= 1
@@ -232,42 +233,51 @@ def estimate(s: Newtron, rd: Round, label: int, right: bool, r: Vector) -> float
     """Line 3: g into r. Returns κ."""
     K, top = r.shape[0], best(rd.z)
     rest = model(s, rd.z, top, r)
-    chance = float(rd.p[label])
+    propensity = float(rd.p[label])
     if right:
-        size, kappa = -(rest if label == top else 1.0 - r[label]) / chance, chance
+        size, kappa = -(rest if label == top else 1.0 - r[label]) / propensity, propensity
     else:
-        size, kappa = r[label] / chance, 1.0
-    n = available(rd.among)
+        size, kappa = r[label] / propensity, 1.0
+    n = count_available(rd.available)
     for k in range(K):
-        r[k] = -size / n if rd.among[k] else 0.0
+        r[k] = -size / n if rd.available[k] else 0.0
     r[label] += size
     return kappa
 
 
+@jit
+def diagonal_update(state: NewtronState, x: Row, r: Vector, weight: float, pull: float, ball: float) -> None:
+    """Lines 4-5 for the diagonal matrix."""
+    total = state.total[0]
+    total.square = max(total.square + ftrl_step(state.W, state.A, x, r, weight, pull), 0.0)
+    total.updates += 1
+    if total.updates >= REFRESH:
+        total.square, total.updates = dot(state.W.reshape(-1), state.W.reshape(-1)), 0
+    total.scale = ball / math.sqrt(total.square) if total.square > ball * ball else 1.0
+
+
+@jit
+def full_update(state: NewtronState, x: Row, work: NewtronScratch, weight: float, pull: float) -> None:
+    """Line 4 for the full matrix: A⁻¹, and the minimiser -A⁻¹b before the ball."""
+    clear(work.g)
+    add(work.g.reshape(state.W.shape), x, work.r)
+    raw = dot(work.g, state.aim)
+    update_inverse(state.A, work.g, weight, work.v)
+    for i in range(work.g.shape[0]):
+        state.aim[i] -= work.v[i] * (weight * raw + pull)
+
+
 def learn(s: Newtron, state: NewtronState, x: Row, rd: Round, work: NewtronScratch, label: int, truth: int) -> None:
-    """Lines 3-5. A wrong guess teaches too."""
-    if available(rd.among) == 1:
+    """Lines 3-5. A wrong label leads to an update too."""
+    if count_available(rd.available) == 1:
         return
-    r = work.r
-    weight = s.beta * estimate(s, rd, label, truth != UNKNOWN, r)
-    reach = 0.0 if work.coin[0].explored == 1 else dot(r, work.z)  # ⟨G, V⟩, as it was when the label was played
-    pull = 1.0 - weight * reach
-    if not s.matrix:
-        total = state.total[0]
-        total.square = max(total.square + follow(state.W, state.A, x, r, weight, pull), 0.0)
-        total.updates += 1
-        if total.updates >= REFRESH:
-            total.square, total.updates = dot(state.W.reshape(-1), state.W.reshape(-1)), 0
-        total.scale = s.ball / math.sqrt(total.square) if total.square > s.ball * s.ball else 1.0
-        return
-    g, v = work.g, work.v
-    clear(g)
-    add(g.reshape(state.W.shape), x, r)
-    raw = dot(g, state.aim)
-    grow(state.A, g, weight, v)
-    for i in range(g.shape[0]):
-        state.aim[i] -= v[i] * (weight * raw + pull)
-    into_ball(state.A, state.aim, s.ball, state.W.reshape(-1), work.solving)
+    weight = s.beta * estimate(s, rd, label, truth != UNKNOWN, work.r)
+    inner = 0.0 if work.coin[0].explored == 1 else dot(work.r, work.z)  # ⟨G, V⟩ when the label was played
+    if s.matrix:
+        full_update(state, x, work, weight, 1.0 - weight * inner)
+        project_onto_ball(state.A, state.aim, s.ball, state.W.reshape(-1), work.solving)
+    else:
+        diagonal_update(state, x, work.r, weight, 1.0 - weight * inner, s.ball)
 
 
 algorithm(Newtron, decide, learn)

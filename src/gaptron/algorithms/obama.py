@@ -1,9 +1,9 @@
-"""OBAMA: the aggregating algorithm on yes/no answers, tempered so that no answer weighs more than one.
+"""OBAMA: the aggregating algorithm for bandit feedback, with importance weights of at most one.
 
 Foster, Kale, Luo, Mohri & Sridharan, "Logistic Regression: The Importance of Being Improper", COLT 2018, the bandit
 algorithm of section 4, with a Gaussian prior in place of the uniform one. For dK ≤ 4 the mixture is summed on a
-grid; else it is sampled by warm-started Langevin chains.
-Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn after t right guesses; O(CJb nnz K) in batches.
+grid; otherwise it is sampled by warm-started Langevin chains.
+Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn after t right labels; O(CJb nnz K) in batches.
 
     P = N(0, ν²I);  for t = 1, 2, ...
       1   see x;  q̄ = E[softmax(Wx)], W ~ P          chains: the mean over W_1 ... W_C;  grid: the weighted sum
@@ -13,8 +13,8 @@ Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn after t r
           grid: so, point by point;  chains: keep (x, y', v), then J steps of every chain on
               Φ = Σ vℓ + ‖W‖²/(2ν²)                   Metropolis-adjusted Langevin, 57 % accepted
 
-A history of `memory` right guesses is kept; beyond it the oldest is forgotten, and what is then played follows the
-posterior of the last ones only. With batch=b a step uses b of them and refuses nothing: quicker, and not the posterior.
+The last `memory` rounds with a right label are kept, and the posterior is that of these rounds. With batch=b a step
+uses b of them and is always accepted. This is faster, and no longer samples the posterior.
 
 Example:
 
@@ -47,20 +47,20 @@ from numpy.typing import NDArray
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.mixture import (
-    FEW,
+    MAX_GRID_WEIGHTS,
     MixtureScratch,
     Rules,
-    absorb,
     check,
     check_mixture,
-    grid_price,
-    logs,
+    grid_regret,
+    log_probabilities,
     mean,
     mix,
+    mixture_regret,
     mixture_scratch,
     new_mixture,
-    on_grid,
-    price,
+    update_mixture,
+    uses_grid,
 )
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label
@@ -92,42 +92,42 @@ CARD = Card(
     regret_bandit="O(K √(dT log T))",
     grid={"mu": (0.01, 0.03, 0.1, 0.3)},
     growth=Growth(possible=False),
-    traits=frozenset({"mixture", "sampler"}),
+    linear=False,
 )
 NOTES = ()
 MEMORY = 10_000
-CHAINS, STEPS = 16, 2  # unless a caller says otherwise
+CHAINS, STEPS = 16, 2  # the defaults
 
 
 class Obama(NamedTuple):
     """The settings."""
 
-    mu: float  # μ ∈ (0, 1] exploration; 0: √(KR/T), once d is known
-    nu: float  # ν > 0  spread of the prior in every coordinate
+    mu: float  # μ ∈ (0, 1] exploration; 0: √(KR/T), computed when d is known
+    nu: float  # ν > 0  standard deviation of the prior in every coordinate
     chains: int  # C ≥ 1
-    steps: int  # J ≥ 1  of each chain, each right guess
-    batch: int  # b ≥ 0  rounds a step looks at; 0: all, and steps may be refused
-    step: float  # c > 0  the step's factor to begin with, times (dK)^⅓; with batches for good
-    memory: int  # right guesses kept
-    nonzeros: int  # of a sparse row on average: room for memory × nonzeros numbers
-    grid: int  # most points of the grid where dK ≤ 4; 0: chains always
+    steps: int  # J ≥ 1  of each chain, after each right label
+    batch: int  # b ≥ 0  rounds that a step uses; 0: all, and steps may be rejected
+    step: float  # c > 0  the first factor of the step, times (dK)^⅓; with batches the only one
+    memory: int  # rounds with a right label that are kept
+    nonzeros: int  # of a sparse example on average; memory × nonzeros numbers are allocated
+    grid: int  # most points of the grid where dK ≤ 4; 0: always chains
 
 
 class ObamaState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
-    W: Rules  # C chains, or the grid's points
+    W: Rules  # C chains, or the points of the grid
     G: Rules  # ∇Φ at each
     E: Vector  # Φ at each
     a: Vector  # their weights in the mixture
-    values: Vector  # the history of rows: its five arrays
+    values: Vector  # the history of examples: its five arrays
     indices: NDArray[np.int32]
     begin: Integers
     end: Integers
     span: Any
     y: Integers  # the labels
     v: Vector  # the weights v
-    pace: Any  # Σ v‖x‖², ln c, right guesses, steps accepted, steps tried
+    pace: Any  # Σ v‖x‖², ln c, right labels, steps accepted, steps tried
     explore: Any  # share: μ
 
 
@@ -144,7 +144,7 @@ def scratch(settings: Obama, problem: Problem, sparse: bool) -> MixtureScratch:
 
 
 def check_state(settings: Obama, problem: Problem, state: ObamaState) -> None:
-    """The history's places and labels lie inside."""
+    """The history's indices and labels must lie inside their arrays."""
     check_mixture(state, problem)
 
 
@@ -157,11 +157,11 @@ def weights(state: ObamaState, sparse: bool) -> Matrix:
 
 
 def exploration(problem: Problem, settings: Obama) -> float:
-    """μ as given, or √(KR/T), at most 1, with R the price of the mixture at ‖U‖ = D over T rounds."""
+    """μ as given, or √(KR/T), at most 1, with R the regret of the mixture at ‖U‖ = D over T rounds."""
     if settings.mu > 0.0:
         return settings.mu
     D, T = problem.need("radius", "horizon")
-    return min(1.0, math.sqrt(problem.n_classes * price(problem, settings.nu, D, T) / T))
+    return min(1.0, math.sqrt(problem.n_classes * mixture_regret(problem, settings.nu, D, T) / T))
 
 
 def recommend(
@@ -176,7 +176,7 @@ def recommend(
     nonzeros: int = 64,
     grid: int = 10_000,
 ) -> Obama:
-    """μ = √(KR/T), which needs the width of the rows and so is settled with them; ν = D; 10 000 right guesses kept."""
+    """μ = √(KR/T), computed when the number of features is known; ν = D; up to 10 000 rounds are kept."""
     if mu is None:
         problem.need("norm", "radius", "horizon")
     elif not 0.0 < mu <= 1.0:
@@ -191,9 +191,9 @@ def recommend(
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of a weight and a number of the row that a round takes: every step of every chain goes through its past.
+    """The number of products in a round. Every step of every chain goes through the history, or through a batch of it.
 
-    The past is half of what is kept in the end, on average; or the batch.
+    On average the history is half as long as at the end.
     """
     kept = min(size.rounds, settings.get("memory") or MEMORY) / 2
     steps = settings.get("chains", CHAINS) * settings.get("steps", STEPS)
@@ -201,7 +201,7 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: Obama) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     return "the tempered mixture over a Gaussian prior, after Foster et al. 2018"
 
 
@@ -209,15 +209,15 @@ def bound(problem: Problem, settings: Obama, comparator: Comparator) -> float:
     """E[M_T] ≤ ln 2·L_T(U) + (K/μ)R + μT, L_T the base-2 logistic loss, R what the mixture on the grid costs in nats.
 
     With s = v ≤ 1, (E q_y)^s ≥ E q_y^s, so that Σ -v ln q̄(y) ≤ Σ vℓ(U) + R; v is μ/K on average, so R counts μT/K
-    rounds. Needs ‖x‖ ≤ X, ‖U‖ ≤ 4ν, U fixed before the draws and the grid, dK ≤ 4. Chains are only near the mixture.
+    rounds. Needs ‖x‖ ≤ X, ‖U‖ ≤ 4ν, U fixed before the draws and the grid, dK ≤ 4. Chains only approximate the mixture.
     """
-    if not on_grid(problem, settings.grid):
+    if not uses_grid(problem, settings.grid):
         raise NoBoundError(
-            f"the bound is for the exact mixture, and chains of finitely many steps are only near it; "
-            f"it is exact for dK ≤ {FEW} with grid > 0"
+            f"the bound is for the exact mixture, which chains only approximate; "
+            f"the mixture is exact for dK ≤ {MAX_GRID_WEIGHTS} with grid > 0"
         )
     K, T, mu = problem.n_classes, comparator.rounds, exploration(problem, settings)
-    R = grid_price(problem, settings.nu, settings.grid, comparator.norm, mu * T / K)
+    R = grid_regret(problem, settings.nu, settings.grid, comparator.norm, mu * T / K)
     return LN2 * comparator.loss + K / mu * R + mu * T
 
 
@@ -227,7 +227,7 @@ def bound(problem: Problem, settings: Obama, comparator: Comparator) -> float:
 def decide(s: Obama, state: ObamaState, x: Row, rd: Round, work: MixtureScratch, u: float) -> int:
     """Lines 1-3."""
     mix(state, work, x, rd.p)
-    logs(rd.p, rd.z)
+    log_probabilities(rd.p, rd.z)
     K, mu = rd.p.shape[0], state.explore[0].share
     for k in range(K):
         rd.p[k] = (1.0 - mu) * rd.p[k] + mu / K
@@ -236,11 +236,11 @@ def decide(s: Obama, state: ObamaState, x: Row, rd: Round, work: MixtureScratch,
 
 
 def learn(s: Obama, state: ObamaState, x: Row, rd: Round, work: MixtureScratch, label: int, truth: int) -> None:
-    """Line 4. A wrong guess teaches nothing."""
+    """Line 4. After a wrong label there is no update."""
     if truth == UNKNOWN:
         return
     v = min(1.0, state.explore[0].share / (rd.p[truth] * rd.p.shape[0]))
-    absorb(state, work, x, truth, v, s.nu, s.steps, s.batch)
+    update_mixture(state, work, x, truth, v, s.nu, s.steps, s.batch)
 
 
 algorithm(Obama, decide, learn)

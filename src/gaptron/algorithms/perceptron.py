@@ -12,7 +12,7 @@ Fink, Shalev-Shwartz, Singer & Ullman, "Online Multiclass Learning by Interclass
               uniform         τ_r = 1/|E|
               proportional    τ_r ∝ z_r - z_y                     (all equal: uniform)
 
-Labels that are not available in a round have z = -∞: they are neither played nor in E.
+Labels that are not available in a round have z = -∞. They are neither played nor in E.
 
 Example:
 
@@ -34,26 +34,25 @@ To cite:
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from gaptron.errors import SettingError
+from gaptron.kernels.compile.jit import jit
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rounding import put_one
-from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, exclude, point
+from gaptron.kernels.rows import add, by_label, scores, zeros
+from gaptron.kernels.simplex import best, mask_unavailable, multiply, point
 from gaptron.types import (
-    UNCOUNTED,
     Card,
     Comparator,
     Feedback,
     Loss,
     Matrix,
-    Nothing,
     Problem,
     Round,
-    Rounding,
     Row,
-    Variant,
+    Vector,
 )
 
 UPDATES = ("worst", "uniform", "proportional")
@@ -65,25 +64,24 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖² + ‖U‖√L_T)",
     regret_bandit="",
-    among=True,
+    available=True,
     single=("W",),
     words={"update": UPDATES},
-    variants={"uniform": Variant({"update": "uniform"}), "proportional": Variant({"update": "proportional"})},
 )
 NOTES = ()
+WORST, UNIFORM, PROPORTIONAL = range(len(UPDATES))
 
 
 class Perceptron(NamedTuple):
     """The settings. There is no step size: the scale of the weights does not matter."""
 
-    update: int  # who pays for a mistake: worst, uniform or proportional
+    update: int  # τ of line 3: worst, uniform or proportional
 
 
 class PerceptronState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix
-    rounding: Any = UNCOUNTED  # what single precision has cost
 
 
 def init(settings: Perceptron, problem: Problem, sparse: bool) -> PerceptronState:
@@ -91,9 +89,15 @@ def init(settings: Perceptron, problem: Problem, sparse: bool) -> PerceptronStat
     return PerceptronState(zeros(problem.n_classes, problem.n_features, sparse))
 
 
-def scratch(settings: Perceptron, problem: Problem, sparse: bool) -> Nothing:
-    """Scores and distribution are all."""
-    return Nothing()
+class PerceptronScratch(NamedTuple):
+    """Work space."""
+
+    r: Vector  # coefficients of the update, one per label
+
+
+def scratch(settings: Perceptron, problem: Problem, sparse: bool) -> PerceptronScratch:
+    """One number per label."""
+    return PerceptronScratch(np.zeros(problem.n_classes))
 
 
 def weights(state: PerceptronState, sparse: bool) -> Matrix:
@@ -102,14 +106,14 @@ def weights(state: PerceptronState, sparse: bool) -> Matrix:
 
 
 def recommend(problem: Problem, update: str = "worst") -> Perceptron:
-    """The worst offender pays, unless you say otherwise."""
+    """By default the label played loses x, and no other."""
     if update not in UPDATES:
         raise SettingError(f"update={update!r} must be one of {', '.join(UPDATES)}")
     return Perceptron(UPDATES.index(update))
 
 
 def theorem(problem: Problem, settings: Perceptron) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     return "Fink et al. 2006, as corrected in erratum E12"
 
 
@@ -119,47 +123,47 @@ def bound(problem: Problem, settings: Perceptron, comparator: Comparator) -> flo
     Every update of the family has ⟨W, update⟩ ≤ 0, ‖update‖² ≤ 2X² and ⟨U, update⟩ ≥ 1 - ℓ(U), which is all
     the proof uses.
     """
-    return rounded_bound(problem, settings, comparator, Rounding())
-
-
-def rounded_bound(problem: Problem, settings: Perceptron, comparator: Comparator, rounding: Rounding) -> float:
-    """L + 2X²‖U‖² + ‖U‖√(2X²L + 2A), L = L_T(U) + B‖U‖: with the rounding A, B of weights in single precision.
-
-    Rounding takes at most B‖U‖ from ⟨U, W⟩ ≥ M - L_T(U) and adds 2A to ‖W‖² ≤ 2X²M.
-    """
     (X,) = problem.need("norm")
-    U = comparator.norm
-    loss = comparator.loss + rounding.drift * U
-    return loss + 2 * (X * U) ** 2 + U * math.sqrt(2 * X * X * loss + 2 * max(rounding.lean, 0.0))
+    U, loss = comparator.norm, comparator.loss
+    return loss + 2 * (X * U) ** 2 + U * math.sqrt(2 * X * X * loss)
 
 
-def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothing, u: float) -> int:
-    """Lines 1-2."""
-    scores(state.W, x, rd.z)
-    exclude(rd.z, rd.among)
-    top = best(rd.z)
-    point(rd.p, top)
-    return top
-
-
-def learn(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: Nothing, label: int, truth: int) -> None:
-    """Line 3."""
-    if label == truth:
+@jit
+def shares(update: int, z: Vector, label: int, truth: int, tau: Vector) -> None:
+    """τ of line 3: how the labels in E share the update."""
+    if update == WORST:
+        point(tau, label)
         return
-    W, rounding = state.W, state.rounding
-    put_one(W, x, truth, 1.0, rounding, 1.0, 1.0)
-    if s.update == 0:
-        put_one(W, x, label, -1.0, rounding, 1.0, 1.0)
-        return
-    z, count, total = rd.z, 0, 0.0
+    count, total = 0, 0.0
     for k in range(z.shape[0]):
+        tau[k] = 0.0
         if k != truth and z[k] >= z[truth]:
             count += 1
             total += z[k] - z[truth]
     for k in range(z.shape[0]):
         if k != truth and z[k] >= z[truth]:
-            share = (z[k] - z[truth]) / total if s.update == 2 and total > 0.0 else 1.0 / count
-            put_one(W, x, k, -share, rounding, 1.0, 1.0)
+            tau[k] = (z[k] - z[truth]) / total if update == PROPORTIONAL and total > 0.0 else 1.0 / count
+
+
+def decide(s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: PerceptronScratch, u: float) -> int:
+    """Lines 1-2."""
+    scores(state.W, x, rd.z)
+    mask_unavailable(rd.z, rd.available)
+    top = best(rd.z)
+    point(rd.p, top)
+    return top
+
+
+def learn(
+    s: Perceptron, state: PerceptronState, x: Row, rd: Round, work: PerceptronScratch, label: int, truth: int
+) -> None:
+    """Line 3."""
+    if label == truth:
+        return
+    shares(s.update, rd.z, label, truth, work.r)
+    multiply(work.r, -1.0)
+    work.r[truth] = 1.0
+    add(state.W, x, work.r)
 
 
 algorithm(Perceptron, decide, learn)

@@ -1,4 +1,4 @@
-"""Randomized decoding: follow the softmax's own doubt.
+"""Randomized decoding: explore in proportion to the uncertainty of the softmax.
 
 Sakaue, Bao, Tsuchiya & Oki, "Online Structured Prediction with Fenchel-Young Losses and Improved Surrogate Regret for
 Online Multiclass Classification with Logistic Loss", COLT 2024 (full information), and Shibukawa, Tsuchiya, Sakaue &
@@ -12,11 +12,11 @@ algorithm with uniform exploration).   Feedback: full, bandit.   Cost: O(dK) a r
       4   W ← W - η g,  g = ∇(-log₂ π_y) = (π - e_y)/ln 2 ⊗ x        bandit: ĝ = g·1[y' = y]/p'(y),
           project onto ‖W‖ ≤ B if there is a ball                            η = B/√(2 Σ ‖ĝ‖²), this round's included
 
-Line 2 makes the chance of a mistake at most ln 2 times the base-2 logistic loss. The papers scale scores by ln 2; here
-they are those of the plain softmax, as in the other files.
+Line 2 makes the probability of a mistake at most ln 2 times the base-2 logistic loss. The papers scale scores by ln 2;
+here they are those of the plain softmax, as in the other files.
 
-Labels that are not available in a round have z = -∞: they are not played, π and g are over the others, and γ is spread
-over those.
+Labels that are not available in a round have z = -∞. They are not played; π, g and the uniform distribution are over
+the other labels.
 
 Example:
 
@@ -51,12 +51,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.ball import moved, new_ball, scale
-from gaptron.kernels.jit import jit
-from gaptron.kernels.losses import LN2
+from gaptron.kernels.ball import adaptive_step, add_and_project, new_ball, scale
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.losses import LN2, LOGISTIC, descent
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add, by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import available, best, draw, exclude, softmax
+from gaptron.kernels.rows import by_label, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, count_available, draw, mask_unavailable, multiply, softmax
 from gaptron.types import (
     UNKNOWN,
     Card,
@@ -68,7 +68,6 @@ from gaptron.types import (
     Problem,
     Round,
     Row,
-    Variant,
     Vector,
     named,
 )
@@ -81,12 +80,9 @@ CARD = Card(
     memory="dK",
     regret_full="O(‖U‖²)",
     regret_bandit="O(B √(KT))",
-    among=True,
-    traits=frozenset({"floor"}),
-    variants={"ball": Variant({"ball": 0.05}, (Feedback.FULL,))},
+    available=True,
 )
 NOTES = ()
-TINY = 1e-280  # squared gradients below this count as zero
 
 ALPHA = 1 - LN2  # 1 - p(y) ≤ (1 - α) S, S = -log₂ π_y
 C = 2 / LN2  # ‖∇S‖² ≤ C X² S
@@ -98,15 +94,15 @@ class RandomizedDecoding(NamedTuple):
 
     eta: float  # η > 0      full information: step size
     gamma: float  # γ ∈ [0, 1] bandit: share of uniform exploration (the paper's q)
-    ball: float  # B: radius of the ball W is kept in; inf: none
+    ball: float  # B: radius of the ball that W is projected onto; inf: none
     bandit: bool
 
 
 class RandomizedDecodingState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
-    W: Matrix  # without the ball's scale
-    ball: Any
+    W: Matrix  # V of W = c·V
+    ball: Any  # c and ‖W‖², see `kernels.ball`
     total: Any  # square: Σ ‖ĝ‖²
 
 
@@ -123,7 +119,7 @@ class RandomizedDecodingScratch(NamedTuple):
 
 
 def scratch(settings: RandomizedDecoding, problem: Problem, sparse: bool) -> RandomizedDecodingScratch:
-    """Two numbers a label."""
+    """Two numbers per label."""
     return RandomizedDecodingScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
 
 
@@ -138,11 +134,11 @@ def weights(state: RandomizedDecodingState, sparse: bool) -> Matrix:
 def recommend(
     problem: Problem, eta: float | None = None, gamma: float | None = None, ball: float | None = None
 ) -> RandomizedDecoding:
-    """Full: η = 2α/(C X²), α = 1 - ln 2, C = 2/ln 2. Bandit: B the radius, γ = B√(K/T), steps that set themselves."""
+    """Full: η = 2α/(C X²), α = 1 - ln 2, C = 2/ln 2. Bandit: B = the radius, γ = B√(K/T), adaptive steps."""
     bandit = problem.feedback is Feedback.BANDIT
     if bandit:
         if eta is not None:
-            raise SettingError("under bandit feedback the steps set themselves: leave eta out (ball=... is B)")
+            raise SettingError("under bandit feedback the steps are adaptive: leave eta out (ball=... is B)")
         eta = 0.0
         ball = problem.need("radius")[0] if ball is None else ball
         if gamma is None:
@@ -151,7 +147,7 @@ def recommend(
     else:
         if gamma is not None:
             raise SettingError(
-                "gamma is for bandit feedback: with full information nothing is explored for its own sake"
+                "gamma is for bandit feedback: with full information there is no exploration, leave it out"
             )
         gamma = 0.0
         ball = math.inf if ball is None else ball
@@ -172,7 +168,7 @@ def published_eta(problem: Problem) -> float:
 
 
 def theorem(problem: Problem, settings: RandomizedDecoding) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     if settings.bandit:
         return "Shibukawa et al. 2025, inverse-weighted bandit algorithm, with W in a ball of radius B"
     return "Sakaue et al. 2024, randomized decoding with the base-2 logistic loss"
@@ -184,11 +180,11 @@ def bound(problem: Problem, settings: RandomizedDecoding, comparator: Comparator
         Σ (1 - p(y)) ≤ (1 - α)/(1 - μ)·(L_T(U) + ‖U‖²/(2η)),
 
     which at the published η (μ = α) is L_T(U) + X²‖U‖²/(2 ln 2 (1 - ln 2)). Bandit feedback: in expectation, for U with
-    ‖U‖ ≤ B fixed before the draws, and data that do not see the draw of their own round,
+    ‖U‖ ≤ B fixed before the draws, and data that do not depend on the draw of their own round,
 
         E[M_T] ≤ L_T(U) + κ² C K X² B²/(4αγ) + γ T (K-1)/K,   κ² = 12.5.
 
-    The paper's B is the diameter of the set W lives in, and then κ² = 2. Here B is the ball's radius, its diameter 2B.
+    The paper's B is the diameter of the set of W, and then κ² = 2. Here B is the ball's radius, its diameter 2B.
     """
     if comparator.norm > settings.ball * (1 + 1e-12):
         return math.inf
@@ -199,7 +195,7 @@ def bound(problem: Problem, settings: RandomizedDecoding, comparator: Comparator
         return comparator.loss + SPREAD * C * K * (X * B) ** 2 / (4 * ALPHA * g) + explored
     mu = settings.eta * C * X * X / 2
     if mu >= 1.0:
-        raise NoBoundError(f"eta={settings.eta:g} must be below {2 / (C * X * X):g} for the theorem to say anything")
+        raise NoBoundError(f"the theorem needs eta below {2 / (C * X * X):g}, and eta={settings.eta:g}")
     return (1 - ALPHA) / (1 - mu) * (comparator.loss + comparator.norm**2 / (2 * settings.eta))
 
 
@@ -207,11 +203,11 @@ def bound(problem: Problem, settings: RandomizedDecoding, comparator: Comparator
 
 
 @jit
-def decode(pi: Vector, among: Flags, top: int, rest: float, gamma: float, p: Vector) -> None:
-    """Line 2, over the labels that are available; rest = 1 - π_top."""
-    a, n = min(1.0, 2.0 * rest), available(among)
+def decode(pi: Vector, available: Flags, top: int, rest: float, gamma: float, p: Vector) -> None:
+    """Line 2 over the available labels; rest = 1 - π_top."""
+    a, n = min(1.0, 2.0 * rest), count_available(available)
     for k in range(p.shape[0]):
-        p[k] = (1.0 - gamma) * a * pi[k] + gamma / n if among[k] else 0.0
+        p[k] = (1.0 - gamma) * a * pi[k] + gamma / n if available[k] else 0.0
     p[top] += (1.0 - gamma) * (1.0 - a)
 
 
@@ -221,10 +217,10 @@ def decide(
     """Lines 1-3."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     rest = softmax(rd.z, top, work.pi)
-    decode(work.pi, rd.among, top, rest, s.gamma, rd.p)
+    decode(work.pi, rd.available, top, rest, s.gamma, rd.p)
     return draw(rd.p, top, u)
 
 
@@ -237,31 +233,13 @@ def learn(
     label: int,
     truth: int,
 ) -> None:
-    """Line 4. Nothing revealed, nothing learned."""
+    """Line 4. Without the true label there is no update."""
     if truth == UNKNOWN:
         return
-    K, weight, size = work.r.shape[0], 1.0 / LN2, 0.0
-    if s.bandit:
-        weight /= rd.p[truth]
-    for k in range(K):
-        work.r[k] = weight * ((work.pi[k] - 1.0) if k == truth else work.pi[k])
-        size += work.r[k] * work.r[k]
-    size *= sqnorm(x)
-    if size < TINY:
-        return
-    eta = s.eta
-    if s.bandit:
-        state.total[0].square += size
-        eta = s.ball / math.sqrt(2.0 * state.total[0].square)
-    c, inner = state.ball[0].scale, 0.0
-    for k in range(K):
-        work.r[k] *= -eta
-        if s.ball < math.inf:
-            inner += work.r[k] * c * score_one(state.W, x, k)
-        work.r[k] /= c
-    add(state.W, x, work.r)
-    if s.ball < math.inf:
-        moved(state.W, state.ball, s.ball, inner, eta * size * eta)
+    descent(LOGISTIC, 0.0, rd.z, work.pi, truth, 1.0 / rd.p[truth] if s.bandit else 1.0, work.r)
+    eta = adaptive_step(s.ball, state.total, sqnorm(work.r) * sqnorm(x)) if s.bandit else s.eta
+    multiply(work.r, eta)
+    add_and_project(state.W, state.ball, s.ball, x, work.r, rd.z)
 
 
 algorithm(RandomizedDecoding, decide, learn)

@@ -1,6 +1,6 @@
-"""The second-order Perceptron, multiclass.
+"""The second-order Perceptron for several classes.
 
-Cesa-Bianchi, Conconi & Gentile, "A Second-Order Perceptron Algorithm", SIAM J. Comput. 2005, carried to K labels as
+Cesa-Bianchi, Conconi & Gentile, "A Second-Order Perceptron Algorithm", SIAM J. Comput. 2005, extended to K labels as
 in Orabona, Cesa-Bianchi & Gentile, "Beyond Logarithmic Bounds in Online Learning", AISTATS 2012.
 Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with the full matrix O((dK)²) at each mistake.
 
@@ -9,10 +9,11 @@ Feedback: full.   Cost: O(dK) to predict, O(d) to learn; with the full matrix O(
       2   play ŷ
       3   if ŷ ≠ y:  g = (e_ŷ - e_y) ⊗ x;  A ← A + gg';  θ ← θ - g
               full        A has dK × dK numbers, kept as its inverse
-              diagonal    A has d numbers for all labels alike, A ← A + x², and line 1 already counts the row it
-                          is asked about: z_k = Σ θ_k x/(A + x²)
+              diagonal    A has d numbers, shared by all labels, A ← A + x², and line 1 already counts the current
+                          example: z_k = Σ θ_k x/(A + x²)
 
-A right answer changes nothing. The diagonal version is the one of the LIBOL and SOL libraries; it has no known bound.
+After a right label there is no update. The diagonal version is that of the LIBOL and SOL libraries and has no known
+bound.
 
 Labels that are not available in a round have z = -∞ and are not played.
 
@@ -42,12 +43,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move, shrink, times_pair
+from gaptron.kernels.linalg import FULL, MATRICES, check_matrix_size, matrix_kind, move, shrink, times_pair
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add_one, by_label, score_one, scores, zeros
-from gaptron.kernels.simplex import best, exclude, point
-from gaptron.kernels.variance import grow, scores_shared
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Variant, Vector
+from gaptron.kernels.simplex import best, mask_unavailable, point
+from gaptron.kernels.variance import add_squares, scores_shared
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Size, Vector
 
 CARD = Card(
     paper="Cesa-Bianchi, Conconi & Gentile 2005; Orabona et al. 2012",
@@ -57,11 +58,9 @@ CARD = Card(
     memory="dK; full matrix (dK)²",
     regret_full="full matrix: O(‖U‖ √(dK L_T ln T) + dK ln T)",
     regret_bandit="",
-    among=True,
+    available=True,
     words={"matrix": MATRICES},
     grid={"a": (0.01, 0.1, 1.0, 10.0, 100.0)},
-    traits=frozenset({"axes", "own row"}),
-    variants={"full": Variant({"matrix": "full"}, traits=frozenset())},
 )
 NOTES = ()
 
@@ -70,11 +69,11 @@ class SecondOrderPerceptron(NamedTuple):
     """The settings."""
 
     matrix: int  # diagonal or full
-    a: float  # a > 0  what A starts with: the larger, the more like the Perceptron
+    a: float  # a > 0  A before the first round is aI; the larger, the more like the Perceptron
 
 
 class SecondOrderPerceptronState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix  # full: the weights; diagonal: θ
     A: Matrix  # full: A⁻¹, dK × dK; diagonal: A, 1 × d
@@ -85,7 +84,7 @@ def init(settings: SecondOrderPerceptron, problem: Problem, sparse: bool) -> Sec
     K, d = problem.n_classes, problem.n_features
     n = K * d
     if settings.matrix == FULL:
-        check_room(n, n)
+        check_matrix_size(n, n)
         return SecondOrderPerceptronState(zeros(K, d, sparse), np.eye(n) / settings.a)
     return SecondOrderPerceptronState(zeros(K, d, sparse), np.full((1, d), settings.a))
 
@@ -97,38 +96,38 @@ class SecondOrderPerceptronScratch(NamedTuple):
 
 
 def scratch(settings: SecondOrderPerceptron, problem: Problem, sparse: bool) -> SecondOrderPerceptronScratch:
-    """One vector."""
+    """One vector over the weights, or over the features."""
     d = problem.n_features
     return SecondOrderPerceptronScratch(np.zeros(problem.n_classes * d if settings.matrix == FULL else d))
 
 
 def weights(state: SecondOrderPerceptronState, sparse: bool) -> Matrix:
-    """W, K × d. Diagonal: before it counts the row to come."""
+    """W, K × d. Diagonal: without the current example."""
     W = by_label(state.W, sparse)
-    return W / state.A if state.A.shape[0] == 1 else W  # a full matrix has at least K ≥ 2 lines
+    return W / state.A if state.A.shape[0] == 1 else W  # a full matrix has at least K ≥ 2 rows
 
 
 # --- theory -----------------------------------------------------------------------------------------------
 
 
 def recommend(problem: Problem, matrix: str = "diagonal", a: float = 1.0) -> SecondOrderPerceptron:
-    """The diagonal matrix, from A = I."""
+    """The diagonal matrix, a = 1."""
     kind = matrix_kind(matrix)
     if kind == FULL:
-        check_room(problem.n_classes * problem.n_features, problem.n_classes * problem.n_features)
+        check_matrix_size(problem.n_classes * problem.n_features, problem.n_classes * problem.n_features)
     if not (a > 0.0 and math.isfinite(a)):
         raise SettingError(f"a={a!r} must be a positive number")
     return SecondOrderPerceptron(kind, float(a))
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    """The number of products in a round, with those of the full matrix if there is one."""
     matrix = (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
     return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: SecondOrderPerceptron) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     if settings.matrix != FULL:
         return "none: the diagonal second-order Perceptron is a practical version"
     return "second-order Perceptron, all losses L_κ at once (Orabona et al. 2012), in terms of the hinge"
@@ -138,7 +137,7 @@ def bound(problem: Problem, settings: SecondOrderPerceptron, comparator: Compara
     """M_T ≤ min over c of (1 + cB) L_T(U) + a c ‖U‖² + S (1 + c)²/(4c), on every path, for every U; full matrix only.
 
     B = √2 X‖U‖ is the largest margin U can have, 0 < c ≤ min{1, 1/B}, and S = dK ln(1 + 2X²M_T/(a dK)) ≥ ln det(A_T/a).
-    M_T stands on both sides: the number is found by putting in T, then what comes out, until it settles.
+    M_T is on both sides: the bound is iterated from M_T = T until it converges.
 
     It is the theorem with c = κ/(2 - κ), whose loss at margin m, (1 - m)(1 - cm) where that is positive, is at most
     1 + cB times the hinge as long as no margin exceeds 1/c. `bound_kappa` is the theorem itself.
@@ -164,8 +163,8 @@ def bound_kappa(
 ) -> float:
     """M_T ≤ L_κ(U) + aκ/(2 - κ) ‖U‖² + dK ln(1 + 2X²M_T/(a dK)) / (κ(2 - κ)), for all κ ∈ (0, 1] at once.
 
-    L_κ(U) = Σ max{1 - 2m/(2 - κ) + κm²/(2 - κ), 0} over the margins m of U; `norm` is ‖U‖ and `mistakes` anything that
-    M_T cannot exceed. κ = 1 is the squared hinge; as κ falls to 0, L_κ becomes the hinge and the last term grows.
+    L_κ(U) = Σ max{1 - 2m/(2 - κ) + κm²/(2 - κ), 0} over the margins m of U; `norm` is ‖U‖ and `mistakes` an upper
+    bound on M_T. κ = 1 is the squared hinge; as κ falls to 0, L_κ becomes the hinge and the last term grows.
     """
     _only_full(settings)
     if not 0.0 < kappa <= 1.0:
@@ -199,7 +198,7 @@ def decide(
         scores(state.W, x, rd.z)
     else:
         scores_shared(state.W, state.A, x, work.r, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     point(rd.p, top)
     return top
@@ -214,7 +213,7 @@ def learn(
     label: int,
     truth: int,
 ) -> None:
-    """Line 3. With the full matrix W = A⁻¹θ moves by -A⁻¹g (1 + ⟨g, W⟩)/(1 + g'A⁻¹g), W as it is now."""
+    """Line 3. With the full matrix W = A⁻¹θ changes by -A⁻¹g (1 + ⟨g, W⟩)/(1 + g'A⁻¹g), for the current W."""
     if label == truth:
         return
     if s.matrix == FULL:
@@ -226,7 +225,7 @@ def learn(
         return
     add_one(state.W, x, truth, 1.0)
     add_one(state.W, x, label, -1.0)
-    grow(state.A, x)
+    add_squares(state.A, x)
 
 
 algorithm(SecondOrderPerceptron, decide, learn)

@@ -9,13 +9,13 @@ Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn; with the full matrix 
       3   if y' was right, y = y':  ȳ = best label other than y;  g = (e_ȳ - e_y) ⊗ x / p(y);  h = √p(y) g
               m = (⟨h, W⟩² + 2⟨g, W⟩)/(1 + h'A⁻¹h)
       4       if sum + m ≥ 0:  sum ← sum + m;  A ← A + hh';  θ ← θ - g
-          diagonal: A is kept, and updated, as dK numbers
+          diagonal: only the diagonal of A is stored
 
-Where ŷ was wrong m ≥ 0 and line 4 always learns. Where ŷ = y' was right too it is an update on the margin, allowed
-as long as the sum does not fall below zero.
+If ŷ was wrong, m ≥ 0 and line 4 always updates. If ŷ = y' was right, it is an update on the margin, allowed as long as
+the sum does not fall below zero.
 
-Labels that are not available in a round are neither ŷ nor ȳ, and γ is spread over the others; one label alone teaches
-nothing. An answer worth a reward s, 0 < s < 1, has s/p(y) for 1/p(y) in g and in hh'.
+Labels that are not available in a round are neither ŷ nor ȳ, and γ is spread over the other labels. If only one label
+is available there is no update. A reward s with 0 < s < 1 replaces 1/p(y) by s/p(y) in g and in hh'.
 
 Example:
 
@@ -43,11 +43,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
-from gaptron.kernels.linalg import FULL, MATRICES, check_room, matrix_kind, move, shrink, times_pair
+from gaptron.kernels.linalg import FULL, MATRICES, check_matrix_size, matrix_kind, move, shrink, times_pair
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, zeros
-from gaptron.kernels.simplex import available, best, draw, exclude, mix_uniform, rival
-from gaptron.kernels.variance import ridge, spread_one
+from gaptron.kernels.simplex import best, count_available, draw, mask_unavailable, mix_uniform, rival
+from gaptron.kernels.variance import ridge, score_variance
 from gaptron.types import (
     UNKNOWN,
     Card,
@@ -59,7 +59,6 @@ from gaptron.types import (
     Round,
     Row,
     Size,
-    Variant,
     Vector,
     named,
 )
@@ -72,12 +71,10 @@ CARD = Card(
     memory="2dK; full matrix (dK)²",
     regret_full="",
     regret_bandit="full matrix: O(‖U‖² + (K/κ) √(dT ln T)), all L_κ",
-    among=True,
+    available=True,
     rewards=True,
     words={"matrix": MATRICES},
     grid={"gamma": tuple(2.0**-i for i in (6, 5, 4, 3, 2)), "a": (0.1, 1.0, 10.0)},
-    traits=frozenset({"axes", "floor"}),
-    variants={"full": Variant({"matrix": "full"}, traits=frozenset({"floor"}))},
 )
 NOTES = ()
 
@@ -87,15 +84,15 @@ class Soba(NamedTuple):
 
     matrix: int  # diagonal or full
     gamma: float  # γ ∈ (0, 1]  exploration
-    a: float  # a > 0       what A starts with
+    a: float  # a > 0       A before the first round is aI
 
 
 class SobaState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix
-    S: Matrix  # A⁻¹. diagonal: like W; full: dK × dK
-    total: Any  # m: Σ m of the answers learned from; never negative
+    S: Matrix  # A⁻¹. diagonal: in the layout of W; full: dK × dK
+    total: Any  # m: the sum of line 4; never negative
 
 
 def init(settings: Soba, problem: Problem, sparse: bool) -> SobaState:
@@ -104,7 +101,7 @@ def init(settings: Soba, problem: Problem, sparse: bool) -> SobaState:
     W, n = zeros(K, d, sparse), K * d
     if settings.matrix != FULL:
         return SobaState(W, np.full_like(W, 1.0 / settings.a), named(m=0.0))
-    check_room(n, n)
+    check_matrix_size(n, n)
     return SobaState(W, np.eye(n) / settings.a, named(m=0.0))
 
 
@@ -130,11 +127,12 @@ def weights(state: SobaState, sparse: bool) -> Matrix:
 def recommend(problem: Problem, matrix: str = "diagonal", gamma: float | None = None, a: float = 1.0) -> Soba:
     """γ = (K/T)^⅓, at most ½, and a = 1, as in practice.
 
-    The theorem holds for every γ; it is smallest near γ = √(dK² ln T/T) with a = X², too much exploration for most T.
+    The theorem holds for every γ. It is smallest near γ = √(dK² ln T/T) with a = X², which is too much exploration for
+    most T.
     """
     kind, n = matrix_kind(matrix), problem.n_classes * problem.n_features
     if kind == FULL:
-        check_room(n, n)
+        check_matrix_size(n, n)
     if gamma is None:
         (T,) = problem.need("horizon")
         gamma = min(0.5, (problem.n_classes / T) ** (1 / 3))
@@ -146,13 +144,13 @@ def recommend(problem: Problem, matrix: str = "diagonal", gamma: float | None = 
 
 
 def passes(settings: Mapping[str, Any], size: Size) -> float:
-    """Products of two numbers a round takes; the whole matrix is gone through if there is one."""
+    """The number of products in a round, with those of the full matrix if there is one."""
     matrix = (size.n_features * size.n_classes) ** 2 if settings.get("matrix") == "full" else 0
     return size.nonzeros * size.n_classes + matrix
 
 
 def theorem(problem: Problem, settings: Soba) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     if settings.matrix != FULL:
         return "none: SOBA with a diagonal matrix is a practical version"
     return "Beygelzimer et al. 2017, all losses L_κ at once, in terms of the hinge"
@@ -162,7 +160,7 @@ def bound(problem: Problem, settings: Soba, comparator: Comparator) -> float:
     """E[M_T] ≤ min over c of (1 + cB) L_T(U) + a c ‖U‖² + (K/γ) S (1 + c)²/(4c) + γT; full matrix only.
 
     B = √2 X‖U‖ is the largest margin U can have, 0 < c ≤ min{1, 1/B}, and S = dK ln(1 + 2X²T/(a dK)) ≥ E ln det(A_T/a).
-    Holds for every γ ∈ (0, 1], a > 0, T, and U fixed before the draws, with answers in order.
+    Holds for every γ ∈ (0, 1], a > 0, T, and U fixed before the draws, with feedback in order.
 
     It is the theorem with c = κ/(2 - κ), whose loss at margin m, (1 - m)(1 - cm) where that is positive, is at most
     1 + cB times the hinge as long as no margin exceeds 1/c.
@@ -186,23 +184,23 @@ def bound(problem: Problem, settings: Soba, comparator: Comparator) -> float:
 def decide(s: Soba, state: SobaState, x: Row, rd: Round, work: SobaScratch, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
-    mix_uniform(rd.p, rd.among, top, s.gamma)
+    mix_uniform(rd.p, rd.available, top, s.gamma)
     return draw(rd.p, top, u)
 
 
 def learn(s: Soba, state: SobaState, x: Row, rd: Round, work: SobaScratch, label: int, truth: int) -> None:
-    """Lines 3-4. Rival and probability are the sheet's; m is about the W and A that would move, as they are now."""
-    if truth == UNKNOWN or available(rd.among) == 1:
+    """Lines 3-4. ȳ and p are those of the decision; m is for the current W and A."""
+    if truth == UNKNOWN or count_available(rd.available) == 1:
         return
     W, S, other = state.W, state.S, rival(rd.z, truth)
-    weight = rd.answer[0].reward / rd.p[truth]
+    weight = rd.feedback[0].reward / rd.p[truth]
     lead = score_one(W, x, other) - score_one(W, x, truth)
     if s.matrix == FULL:
         r = times_pair(S, x, S.shape[0] // rd.z.shape[0], other, truth, work.r) * weight
     else:
-        r = (spread_one(S, x, other) + spread_one(S, x, truth)) * weight
+        r = (score_variance(S, x, other) + score_variance(S, x, truth)) * weight
     m = weight * (lead * lead + 2.0 * lead) / (1.0 + r)
     if state.total[0].m + m < 0.0:
         return

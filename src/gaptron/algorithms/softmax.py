@@ -14,7 +14,7 @@ Feedback: full.   Cost: O(dK) a round.
               adagrad         each weight its own: η/√(Σ_{s ≤ t} g_s² + 10⁻⁸X²)
           decaying and adaptive project onto ‖W‖ ≤ D
 
-Labels that are not available in a round have z = -∞: they are not played, and q and g are over the others.
+Labels that are not available in a round have z = -∞. They are not played, and q and g are over the other labels.
 
 Example:
 
@@ -42,13 +42,14 @@ import numpy as np
 
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import adagrad
-from gaptron.kernels.ball import moved, new_ball, scale
-from gaptron.kernels.likelihood import told
+from gaptron.kernels.ball import add_and_project, new_ball, scale
+from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.likelihood import label_gradient
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, draw, exclude, point, softmax
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
+from gaptron.kernels.rows import by_label, scores, sqnorm, zeros
+from gaptron.kernels.simplex import best, draw, mask_unavailable, multiply, point, softmax
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector, named
 
 STEPS = ("fixed", "decaying", "adaptive", "adagrad")
 PLAYS = ("top", "sample")
@@ -60,16 +61,10 @@ CARD = Card(
     memory="dK",
     regret_full="O(D √L_T + D²) adaptive, O(D √T) decaying",
     regret_bandit="",
-    among=True,
+    available=True,
     single=("W", "N"),
     words={"step": STEPS, "play": PLAYS},
     grid={"eta": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)},
-    variants={
-        "decaying": Variant({"step": "decaying"}),
-        "adaptive": Variant({"step": "adaptive", "radius": 0.3}),
-        "adagrad": Variant({"step": "adagrad"}, traits=frozenset({"axes"})),
-        "sample": Variant({"play": "sample"}),
-    },
 )
 NOTES = ()
 
@@ -82,38 +77,37 @@ class Softmax(NamedTuple):
     """The settings."""
 
     step: int  # fixed, decaying, adaptive or adagrad
-    eta: float  # η > 0 step size, before it shrinks
+    eta: float  # η > 0 step size, or its first value
     ball: float  # D, for decaying and adaptive; inf: no ball
-    floor: float  # adagrad: what the sums of squares start from
-    play: bool  # sample (True) or top: draw the label from q instead of playing the top one?
+    floor: float  # adagrad: the first value of the sums of squares
+    play: bool  # sample (True): draw the label from q; top: play the top label
 
 
 class SoftmaxState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
-    W: Matrix  # without the ball's scale
+    W: Matrix  # V of W = c·V
     N: Matrix  # adagrad: sum of squared gradients, entry by entry
-    ball: Any
-    total: Any  # answers so far, square: Σ ‖g‖²
+    ball: Any  # c and ‖W‖², see `kernels.ball`
+    total: Any  # rounds: their number so far, square: Σ ‖g‖²
 
 
 def init(settings: Softmax, problem: Problem, sparse: bool) -> SoftmaxState:
     """W = 0."""
     K, d = problem.n_classes, problem.n_features
     N = zeros(K, d if settings.step == ADAGRAD else 0, sparse)
-    return SoftmaxState(zeros(K, d, sparse), N, new_ball(), named(answers=0, square=0.0))
+    return SoftmaxState(zeros(K, d, sparse), N, new_ball(), named(rounds=0, square=0.0))
 
 
 class SoftmaxScratch(NamedTuple):
     """Work space."""
 
     r: Vector  # coefficients of the update
-    z: Vector  # scores before the ball
 
 
 def scratch(settings: Softmax, problem: Problem, sparse: bool) -> SoftmaxScratch:
-    """Two numbers a label."""
-    return SoftmaxScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
+    """One number per label."""
+    return SoftmaxScratch(np.zeros(problem.n_classes))
 
 
 def weights(state: SoftmaxState, sparse: bool) -> Matrix:
@@ -125,7 +119,7 @@ def weights(state: SoftmaxState, sparse: bool) -> Matrix:
 
 
 def recommend(problem: Problem, step: str = "fixed", eta: float | None = None, play: str = "top") -> Softmax:
-    """A fixed η = 1/X²; or D/X, √2 D (both in the ball of radius D) and 0.3/X for the steps that shrink."""
+    """η = 1/X² (fixed), D/X (decaying) and √2 D (adaptive), both in the ball of radius D, or 0.3/X (adagrad)."""
     if step not in STEPS:
         raise SettingError(f"step={step!r} must be one of {', '.join(STEPS)}")
     if play not in PLAYS:
@@ -134,7 +128,7 @@ def recommend(problem: Problem, step: str = "fixed", eta: float | None = None, p
     D = problem.need("radius")[0] if kind in (DECAYING, ADAPTIVE) else math.inf
     X = 1.0
     if kind == ADAGRAD or (eta is None and kind != ADAPTIVE):
-        X = problem.need("norm")[0] or 1.0  # nothing but zero rows: no step is ever taken
+        X = problem.need("norm")[0] or 1.0  # only zero examples: no step is ever taken
     if eta is None:
         eta = (1 / X**2, D / X, math.sqrt(2) * D, 0.3 / X)[kind]
     if not (eta > 0.0 and math.isfinite(eta)):
@@ -143,12 +137,12 @@ def recommend(problem: Problem, step: str = "fixed", eta: float | None = None, p
 
 
 def theorem(problem: Problem, settings: Softmax) -> str:
-    """Where the bound comes from."""
+    """The source of the bound."""
     return f"gradient descent, {STEPS[settings.step]} step, on the self-bounding logistic loss"
 
 
 def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
-    """From Σ S(W_t) ≤ ..., S = -ln q_y: the top label errs at most Σ S/ln 2 times, a drawn one in expectation Σ S.
+    """From Σ S(W_t) ≤ ..., S = -ln q_y: the top label is wrong at most Σ S/ln 2 times, a drawn one in expectation Σ S.
 
     With L = ln 2·L_T(U), c = 2·0.40727·X² and so ‖g‖² ≤ c S, every step size η and every path, ‖x‖ ≤ X, in order:
         fixed       Σ S ≤ (L + ‖U‖²/(2η))/(1 - cη/2), if cη < 2, for every U
@@ -156,13 +150,13 @@ def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
         adaptive    Σ S ≤ L + (2D²/η + η)√(c Σ S) for ‖U‖ ≤ D, solved for Σ S
     """
     if settings.step == ADAGRAD:
-        raise NoBoundError("AdaGrad's theorem needs weights kept in a box, and these are free: no bound")
+        raise NoBoundError("AdaGrad's theorem is for weights projected onto a box, and these are not projected")
     (X,) = problem.need("norm")
     eta, D, L = settings.eta, settings.ball, LN2 * comparator.loss
     c = 2 * SELF * X * X
     if settings.step == FIXED:
         if c * eta >= 2:
-            raise NoBoundError(f"the step eta={eta:g} is too long for a bound: below {2 / c:.4g} there is one")
+            raise NoBoundError(f"the step eta={eta:g} is too large: the bound needs eta below {2 / c:.4g}")
         total = (L + comparator.norm**2 / (2 * eta)) / (1 - c * eta / 2)
     elif comparator.norm > D * (1 + 1e-12):
         return math.inf
@@ -177,11 +171,21 @@ def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
 # --- the algorithm ------------------------------------------------------------------------------------------
 
 
+@jit
+def shrinking_step(s: Softmax, total: Any, square: float) -> float:
+    """η_t of the decaying and the adaptive step; square = ‖g_t‖². 0 where g_t = 0."""
+    total[0].rounds += 1
+    total[0].square += square
+    if square == 0.0:
+        return 0.0
+    return float(s.eta / math.sqrt(total[0].rounds if s.step == DECAYING else total[0].square))
+
+
 def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScratch, u: float) -> int:
     """Lines 1-2."""
     scores(state.W, x, rd.z)
     scale(state.ball, rd.z)
-    exclude(rd.z, rd.among)
+    mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     if s.play:
         softmax(rd.z, top, rd.p)
@@ -192,33 +196,13 @@ def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScra
 
 def learn(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScratch, label: int, truth: int) -> None:
     """Line 3."""
-    r = work.r
-    softmax(rd.z, best(rd.z), r)
-    told(r, truth, r)
+    softmax(rd.z, best(rd.z), work.r)
+    label_gradient(work.r, truth, work.r)
     if s.step == ADAGRAD:
-        adagrad.descend(state.W, state.N, x, r, s.eta, s.floor)
+        adagrad.descend(state.W, state.N, x, work.r, s.eta, s.floor)
         return
-    if s.step == FIXED:
-        for k in range(r.shape[0]):
-            r[k] *= -s.eta
-        add(state.W, x, r)
-        return
-    square = 0.0
-    for k in range(r.shape[0]):
-        square += r[k] * r[k]
-    square *= sqnorm(x)
-    state.total[0].answers += 1
-    state.total[0].square += square
-    if square == 0.0:
-        return
-    step = s.eta / math.sqrt(state.total[0].answers if s.step == DECAYING else state.total[0].square)
-    c, inner = state.ball[0].scale, 0.0
-    scores(state.W, x, work.z)
-    for k in range(r.shape[0]):
-        inner -= step * r[k] * c * work.z[k]
-        r[k] *= -step / c
-    add(state.W, x, r)
-    moved(state.W, state.ball, s.ball, inner, step * square * step)
+    multiply(work.r, -s.eta if s.step == FIXED else -shrinking_step(s, state.total, sqnorm(work.r) * sqnorm(x)))
+    add_and_project(state.W, state.ball, s.ball, x, work.r, rd.z)
 
 
 algorithm(Softmax, decide, learn)

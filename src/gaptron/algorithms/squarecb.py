@@ -1,26 +1,25 @@
-"""SquareCB: explore a label by the inverse of its gap to the best, and learn an ordinary regression.
+"""SquareCB: play each label in inverse proportion to its gap to the best one, and learn an online regression.
 
 Foster & Rakhlin, "Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles", ICML 2020,
 Algorithm 1, with γ_t = c·t^e and linear oracles.   Feedback: bandit.   Cost: O(dK) a round.
 
     for t = 1, 2, ...
-      1   see x;  z_k = ⟨W_k, x⟩;  f_k = the oracle's guess of P(y = k | x);  k* = argmax z
+      1   see x;  z_k = ⟨W_k, x⟩;  f_k = the oracle's estimate of P(y = k | x);  k* = argmax z
       2   q(k) = 1/(K + γ_t (f_k* - f_k)) for k ≠ k*, the rest to k*           γ_t = c·t^e
-          first-order: γ_t/(1 - f_k*) in place of γ_t, so that a label thought to be nearly sure is hardly left
+          first-order: γ_t/(1 - f_k*) in place of γ_t, so that there is little exploration where f_k* is near 1
       3   play a ~ q
-      4   one step of the oracle on (x, a, b), not weighted by 1/q, b what a was worth: 1 right, 0 wrong, or in between
+      4   one step of the oracle on (x, a, b), without the weight 1/q; b is the reward of a, 1 right and 0 wrong
               squared     f = z clipped to [0, 1]     W_a ← W_a - η (f_a - b) x
               logistic    f_k = 1/(1 + exp(-z_k))     W_a ← W_a - η (f_a - b) x
               softmax     f = softmax z               W_k ← W_k - η ∂/∂z_k[-b ln f_a - (1 - b) ln(1 - f_a)] x  for all k
 
-Labels that are not available in a round are left out of lines 1 and 2, where K then counts the others.
+Labels that are not available in a round are left out of lines 1 and 2, and K is the number of the other labels.
 
-Under realisability, P(y = k | x) = f_k(x) for some weights, the regret is of order √(KT·Reg), Reg the oracle's own
-regret. On data that are not so there is no bound on mistakes at all, however few it makes in practice: an oracle that
-is sure and wrong hardly explores.
+Under realisability, P(y = k | x) = f_k(x) for some weights, the regret is of order √(KT·Reg), Reg the regret of the
+oracle. On other data there is no bound on mistakes: an oracle that is confident and wrong hardly explores.
 
 The first-order weighting is after FastCB (Foster & Krishnamurthy, "Efficient First-Order Contextual Bandits", NeurIPS
-2021), which pairs it with the logistic oracle; written from memory of that paper, and no guarantee is claimed for it.
+2021), which combines it with the logistic oracle. It was written from memory of that paper, without a guarantee.
 
 Example:
 
@@ -50,8 +49,8 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.oracles import ADAGRAD, ORACLES, STEPS, fit, predict, step_for
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, exclude, inverse_gap
-from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Variant, Vector, named
+from gaptron.kernels.simplex import best, draw, inverse_gap, mask_unavailable
+from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector, named
 
 WEIGHTINGS = ("gap", "first-order")
 CARD = Card(
@@ -62,16 +61,11 @@ CARD = Card(
     memory="dK",
     regret_full="",
     regret_bandit="O(√(KT·Reg)) if realisable",
-    among=True,
+    available=True,
     rewards=True,
     single=("W", "N"),
     words={"oracle": ORACLES, "steps": STEPS, "weighting": WEIGHTINGS},
     grid={"c": tuple(4.0**i for i in range(7))},
-    variants={
-        "logistic": Variant({"oracle": "logistic"}),
-        "softmax": Variant({"oracle": "softmax"}),
-        "adagrad": Variant({"oracle": "softmax", "steps": "adagrad"}, traits=frozenset({"axes"})),
-    },
 )
 NOTES = ()
 FIRST_ORDER = WEIGHTINGS.index("first-order")
@@ -82,18 +76,18 @@ class SquareCB(NamedTuple):
 
     oracle: int  # squared, logistic (one against all) or softmax (likelihood of the feedback)
     steps: int  # constant or adagrad
-    c: float  # γ_t = c·t^e: the larger, the less it explores
+    c: float  # γ_t = c·t^e: the larger, the less exploration
     exponent: float  # e
     step: float  # η > 0
     weighting: int  # gap (SquareCB) or first-order (FastCB)
 
 
 class SquareCBState(NamedTuple):
-    """What is learned."""
+    """The state."""
 
     W: Matrix
-    N: Matrix  # AdaGrad's sums of squares, if there are any
-    clock: Any  # decisions so far
+    N: Matrix  # AdaGrad's sums of squares, or empty
+    clock: Any  # decisions: their number so far
 
 
 def init(settings: SquareCB, problem: Problem, sparse: bool) -> SquareCBState:
@@ -106,12 +100,12 @@ def init(settings: SquareCB, problem: Problem, sparse: bool) -> SquareCBState:
 class SquareCBScratch(NamedTuple):
     """Work space."""
 
-    f: Vector  # what the oracle predicts of every label
+    f: Vector  # the oracle's prediction for every label
     r: Vector  # coefficients of the update
 
 
 def scratch(settings: SquareCB, problem: Problem, sparse: bool) -> SquareCBScratch:
-    """Two numbers a label."""
+    """Two numbers per label."""
     return SquareCBScratch(np.zeros(problem.n_classes), np.zeros(problem.n_classes))
 
 
@@ -132,7 +126,7 @@ def recommend(
     step: float | None = None,
     weighting: str = "gap",
 ) -> SquareCB:
-    """Settings that do well on rows of unit norm; for rows up to X the step is divided by X² (AdaGrad: by X)."""
+    """Settings that do well on examples of unit norm; for norms up to X the step is divided by X² (AdaGrad: by X)."""
     if oracle not in ORACLES:
         raise SettingError(f"oracle={oracle!r} must be one of {', '.join(ORACLES)}")
     if steps not in STEPS:
@@ -153,15 +147,15 @@ def recommend(
 
 
 def theorem(problem: Problem, settings: SquareCB) -> str:
-    """Where the exploration comes from."""
+    """The source of the exploration."""
     return "Foster & Rakhlin 2020, under realisability; no bound on mistakes for other data"
 
 
 def bound(problem: Problem, settings: SquareCB, comparator: Comparator) -> float:
-    """None: the theorem speaks of regret against the true P(y | x) of data that have one in the class."""
+    """None: the theorem is about regret to the true P(y | x), which must be one of the oracle's functions."""
     raise NoBoundError(
-        "inverse-gap weighting has no bound on mistakes for arbitrary data: its theorem asks that P(y = k | x) is one "
-        "of the oracle's functions, and compares with that function's own mistakes"
+        "inverse-gap weighting has no bound on mistakes for arbitrary data: its theorem assumes that P(y = k | x) is "
+        "one of the oracle's functions, and compares with the mistakes of that function"
     )
 
 
@@ -171,7 +165,7 @@ def bound(problem: Problem, settings: SquareCB, comparator: Comparator) -> float
 def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBScratch, u: float) -> int:
     """Lines 1-3."""
     scores(state.W, x, rd.z)
-    K = exclude(rd.z, rd.among)
+    K = mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     predict(s.oracle, rd.z, top, work.f)
     gamma = s.c * (state.clock[0].decisions + 1.0) ** s.exponent
@@ -182,13 +176,13 @@ def decide(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBS
 
 
 def commit(s: SquareCB, state: SquareCBState, rd: Round, work: SquareCBScratch) -> None:
-    """The clock of γ_t counts decisions, answered or not."""
+    """t of γ_t counts decisions, with or without feedback."""
     state.clock[0].decisions += 1
 
 
 def learn(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBScratch, label: int, truth: int) -> None:
-    """Line 4. Right or wrong, every answer teaches."""
-    fit(state.W, state.N, x, s.oracle, s.steps, s.step, work.f, label, rd.answer[0].reward, work.r)
+    """Line 4."""
+    fit(state.W, state.N, x, s.oracle, s.steps, s.step, work.f, label, rd.feedback[0].reward, work.r)
 
 
 algorithm(SquareCB, decide, learn, commit)

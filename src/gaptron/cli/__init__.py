@@ -1,4 +1,4 @@
-"""The command line: one command per file. What a command needs is imported when it runs."""
+"""The command line: one module per command. Commands import what they need when they run."""
 
 import inspect
 import sys
@@ -26,26 +26,26 @@ from gaptron.version import __version__
 
 
 class Commands(TyperGroup):
-    """The commands. Errors of the library come out in the words of the command line: --radius 10, not radius=10."""
+    """The commands. Errors of the library are translated into options: --radius 10 instead of radius=10."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command, and translate its errors."""
         warnings.formatwarning = lambda message, *_, **__: f"gaptron: warning: {message}\n"
         try:
             return super().invoke(ctx)
-        except GaptronError as problem:
+        except GaptronError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             options = {(p.name or "").rstrip("_"): p.opts[0] for p in (command.params if command else ())}
-            problem.args = (in_options(str(problem), options, _settings()),)
+            error.args = (in_options(str(error), options, _settings()),)
             raise
 
 
 def _settings() -> list[str]:
-    """The settings of the algorithms that were in use when something went wrong."""
+    """Return the names of the settings of all algorithms that are loaded."""
     from gaptron.algorithms import NAMES, load  # noqa: PLC0415
 
-    used = [load(name) for name, file in NAMES.items() if f"gaptron.algorithms.{file}" in sys.modules]
-    return [name for file in used for name in list(inspect.signature(file.recommend).parameters)[1:]]
+    loaded = [load(name) for name, module in NAMES.items() if f"gaptron.algorithms.{module}" in sys.modules]
+    return [name for algorithm in loaded for name in list(inspect.signature(algorithm.recommend).parameters)[1:]]
 
 
 app = typer.Typer(
@@ -70,8 +70,8 @@ app.command()(keys)
 app.command()(warm)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"gaptron {__version__}")
         raise typer.Exit
 
@@ -86,9 +86,9 @@ def common(
 
 
 def main() -> None:
-    """The entry point of the command `gaptron`."""
+    """Run the command `gaptron`."""
     try:
         app()
-    except GaptronError as problem:
-        typer.echo(f"gaptron: {problem}", err=True)
+    except GaptronError as error:
+        typer.echo(f"gaptron: {error}", err=True)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""`gaptron algorithms`: a list of the algorithms."""
+"""`gaptron algorithms`: list the algorithms."""
 
 from gaptron.cli.table import show
 

@@ -1,4 +1,4 @@
-"""`gaptron compare`: many algorithms over many streams and seeds, and who errs least."""
+"""`gaptron compare`: run many algorithms over many streams and seeds, and rank them."""
 
 import shlex
 import sys
@@ -17,19 +17,19 @@ from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
-    from gaptron.experiments.compare import Watcher
-    from gaptron.experiments.engines import Engine
+    from gaptron.experiments.backends import Backend
+    from gaptron.experiments.compare import Callbacks
     from gaptron.experiments.plan import Plan
     from gaptron.experiments.task import Result
 
-WHAT, DATA, HOW, OUT = "What is compared", "Reading and preparing DATA", "How it runs", "Output"
-ENGINES = ("processes", "dask")
+WHAT, DATA, HOW, OUT = "What to compare", "Reading and preparing DATA", "Running", "Output"
+BACKENDS = ("processes", "dask")
 
 
 def compare(
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Streams, as for `gaptron play`; or one plan, FILE.toml. By default the built-in plan."),
+        typer.Argument(help="Streams, as for `gaptron play`; or one plan, FILE.toml. Default: the built-in plan."),
     ] = None,
     algorithms: Annotated[
         str | None, typer.Option("--algorithms", "-a", help="Algorithms, separated by commas.", rich_help_panel=WHAT)
@@ -44,7 +44,7 @@ def compare(
         bool,
         typer.Option(
             "--grid/--no-grid",
-            help="Also try several settings of each baseline and show the best.",
+            help="Also try several settings of each baseline and show the best one.",
             rich_help_panel=WHAT,
         ),
     ] = True,
@@ -53,16 +53,14 @@ def compare(
     ] = None,
     radius: Annotated[
         float | None,
-        typer.Option(
-            help="Largest norm D of a rule to compare with, where an algorithm needs it (10).", rich_help_panel=WHAT
-        ),
+        typer.Option(help="Largest norm D of a comparator, for algorithms that need it (10).", rich_help_panel=WHAT),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Use only so many rounds of each stream, the first ones.", rich_help_panel=WHAT),
+        typer.Option(min=1, help="Use only the first LIMIT rounds of each stream.", rich_help_panel=WHAT),
     ] = None,
     format_: Annotated[
-        str, typer.Option("--format", help="File format; by default from the extension.", rich_help_panel=DATA)
+        str, typer.Option("--format", help="File format; default: from the extension.", rich_help_panel=DATA)
     ] = "",
     label: Annotated[str, options.label(DATA)] = "",
     classes: Annotated[str, options.classes(DATA)] = "",
@@ -71,7 +69,7 @@ def compare(
         str,
         typer.Option(
             metavar="0|1|auto",
-            help="What svmlight features count from; by default as the file shows.",
+            help="First feature index of svmlight files; default: detected.",
             rich_help_panel=DATA,
         ),
     ] = "",
@@ -80,7 +78,7 @@ def compare(
         bool,
         typer.Option(
             "--raw",
-            help="Leave rows as they are; by default tables are encoded by name, other rows scaled to ‖x‖ = 1.",
+            help="Use the numbers as they are; default: encode the columns of tables, scale others to ‖x‖ = 1.",
             rich_help_panel=DATA,
         ),
     ] = False,
@@ -90,24 +88,20 @@ def compare(
     in_order: Annotated[
         bool,
         typer.Option(
-            "--in-order", help="Keep the order of the data; by default each seed shuffles it.", rich_help_panel=DATA
+            "--in-order", help="Keep the order of the data; default: each seed shuffles it.", rich_help_panel=DATA
         ),
     ] = False,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, help="Number of processes; by default one for each core.", rich_help_panel=HOW
-        ),
+        typer.Option("--jobs", "-j", min=1, help="Number of processes; default: one per core.", rich_help_panel=HOW),
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="Where the runs are made: processes or dask.", rich_help_panel=HOW)
-    ] = "processes",
+    backend: Annotated[str, typer.Option(help="Where to run: processes or dask.", rich_help_panel=HOW)] = "processes",
     address: Annotated[
         str, typer.Option(help="Address of the Dask scheduler, tcp://HOST:PORT.", rich_help_panel=HOW)
     ] = "",
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", "-n", help="Show what would run and about how long it takes.", rich_help_panel=HOW),
+        typer.Option("--dry-run", "-n", help="Show which tasks would run, and estimate the time.", rich_help_panel=HOW),
     ] = False,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for results and report.", rich_help_panel=OUT)
@@ -116,7 +110,7 @@ def compare(
         bool, typer.Option("--report/--no-report", help="Write the HTML report.", rich_help_panel=OUT)
     ] = True,
 ) -> None:
-    """Compare algorithms: every one over the same rows, in the same order, with the same draws.
+    """Compare algorithms on the same examples, in the same order, with the same random draws.
 
     gaptron compare
 
@@ -124,7 +118,7 @@ def compare(
 
     gaptron compare experiments/paper.toml --dry-run
 
-    Interrupted, or asked for more seeds: the same folder goes on where it stopped.
+    After an interruption, or with more seeds, the same command continues where it stopped.
     """
     reading = {
         "format": format_ or None,
@@ -136,37 +130,37 @@ def compare(
     }
     preparing = {"unit_norm": not raw, "constant": constant, "log1p": log1p, "standardize": standardize}
     plan, text = _plan(data or [], {k: v for k, v in reading.items() if v is not None}, preparing, in_order, raw)
-    plan = _turned(plan, algorithms, feedback, seeds, grid, bounds, radius, limit)
+    plan = _apply_options(plan, algorithms, feedback, seeds, grid, bounds, radius, limit)
     if dry_run:
-        _cost(plan, output, jobs)
+        _dry_run(plan, output, jobs)
         return
-    results = _run(plan, output, _engine(engine, address, jobs))
-    _close(results, output, text, report)
+    results = _run(plan, output, _backend(backend, address, jobs))
+    _report(results, output, text, report)
 
 
 def _plan(
     data: list[str], reading: dict[str, Any], preparing: dict[str, Any], in_order: bool, raw: bool
 ) -> tuple["Plan", str]:
-    """The plan and, if it came from a file, its text."""
+    """Return the plan and, if it came from a file, its text."""
     from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
     from gaptron.experiments.plan_file import default_plan, read_plan  # noqa: PLC0415
-    from gaptron.streams.files import is_file, meant_for  # noqa: PLC0415
-    from gaptron.streams.rows_by_name import has_names  # noqa: PLC0415
+    from gaptron.streams.files import applicable_options, is_file  # noqa: PLC0415
+    from gaptron.streams.tables import is_table_file  # noqa: PLC0415
 
     files = [word for word in data if word.endswith(".toml")]
     if data and not files:
-        of_each = {word: meant_for(word, reading) if reading and is_file(word) else {} for word in data}
+        options_of = {word: applicable_options(word, reading) if reading and is_file(word) else {} for word in data}
         for option in reading:
-            if not any(option in known for known in of_each.values()):
-                raise SettingError(f"{option}=... says nothing about any of these DATA: leave it out")
+            if not any(option in known for known in options_of.values()):
+                raise SettingError(f"{option}=... applies to none of these DATA: remove it")
         numbers = (
             raw or "n_features" in reading or any(preparing[word] for word in ("constant", "log1p", "standardize"))
         )
-        by_name = {word: not numbers and has_names(word, reading.get("format")) for word in data}
+        by_name = {word: not numbers and is_table_file(word, reading.get("format")) for word in data}
         streams = tuple(
             PlannedStream(
                 word,
-                reading=of_each[word],
+                reading=options_of[word],
                 preparing={} if names else preparing,
                 shuffle=not in_order,
                 by_name=names,
@@ -175,15 +169,15 @@ def _plan(
         )
         return replace(default_plan(), streams=streams), ""
     if len(data) > 1:
-        raise SettingError(f"{files[0]} is a plan, and a plan is run by itself: add the streams to it")
+        raise SettingError(f"{files[0]} is a plan and cannot be combined with other DATA: add the streams to the plan")
     if reading or in_order or preparing != {"unit_norm": True, "constant": False, "log1p": False, "standardize": False}:
-        raise SettingError("a plan says itself how its streams are read and prepared: these options are for DATA")
+        raise SettingError("options for reading and preparing apply to DATA, not to a plan: put them into the plan")
     if not files:
         return default_plan(), ""
     return read_plan(Path(files[0])), Path(files[0]).read_text(encoding="utf-8")
 
 
-def _turned(
+def _apply_options(
     plan: "Plan",
     algorithms: str | None,
     feedback: str | None,
@@ -193,14 +187,14 @@ def _turned(
     radius: float | None,
     limit: int | None,
 ) -> "Plan":
-    """The plan, changed by the options."""
+    """Return the plan changed by the command-line options."""
     from gaptron.experiments.plan import PlannedAlgorithm  # noqa: PLC0415
 
     changes: dict[str, Any] = {}
     if feedback is not None:
         changes["feedback"] = _list("--feedback", feedback)
-        if algorithms is None:  # those of the plan that can
-            able = tuple(a for a in plan.algorithms if any(a.can(word) for word in changes["feedback"]))
+        if algorithms is None:  # those of the plan that support it
+            able = tuple(a for a in plan.algorithms if any(a.supports(word) for word in changes["feedback"]))
             changes["algorithms"] = able or plan.algorithms
     if algorithms is not None:
         planned = {a.algorithm: a for a in plan.algorithms}
@@ -223,7 +217,7 @@ def _turned(
 def _list(option: str, text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not names:
-        raise SettingError(f"{option} is empty: name at least one, or leave the option out")
+        raise SettingError(f"{option} is empty: give at least one name, or remove the option")
     return names
 
 
@@ -234,47 +228,47 @@ def _seeds(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words) if "," in text else tuple(range(int(words[0])))
 
 
-def _engine(name: str, address: str, jobs: int | None) -> "Engine":
+def _backend(name: str, address: str, jobs: int | None) -> "Backend":
     from joblib import cpu_count  # noqa: PLC0415
 
-    from gaptron.experiments.engines import dask, processes, serial  # noqa: PLC0415
+    from gaptron.experiments.backends import dask, processes, serial  # noqa: PLC0415
 
-    if name not in ENGINES:
-        raise SettingError(f"unknown engine {name!r}; there are: {', '.join(ENGINES)}")
+    if name not in BACKENDS:
+        raise SettingError(f"unknown backend {name!r}; choose from: {', '.join(BACKENDS)}")
     if name == "dask":
         if not address:
-            raise SettingError("--engine dask needs --address tcp://HOST:PORT, the address of the scheduler")
+            raise SettingError("--backend dask needs --address tcp://HOST:PORT, the address of the scheduler")
         return partial(dask, address=address)
     n = jobs or cpu_count()
     return serial if n == 1 else partial(processes, n=n)
 
 
-def _run(plan: "Plan", output: Path, engine: "Engine") -> list["Result"]:
+def _run(plan: "Plan", output: Path, backend: "Backend") -> list["Result"]:
     from gaptron.experiments.compare import compare as run  # noqa: PLC0415
 
     try:
-        with _watched() as watcher:
-            return run(plan, output, engine, watcher)
+        with _progress() as callbacks:
+            return run(plan, output, backend, callbacks)
     except KeyboardInterrupt:
-        typer.echo(f"gaptron: interrupted; what is finished is in {output}, and the same command goes on", err=True)
+        typer.echo(f"gaptron: interrupted; finished results are in {output}, and the same command continues", err=True)
         raise typer.Exit(130) from None
     except OSError as problem:
         _stop(problem, output)
 
 
 def _stop(problem: OSError, output: Path) -> NoReturn:
-    """A full disk, or a folder that may not be written to: one line, and what is finished stays."""
+    """Exit with one line about a full disk or a folder that cannot be written to; finished results are kept."""
     reason = problem.strerror or str(problem)
     typer.echo(
-        f"gaptron: {output} cannot be written: {reason}; what is finished is kept, and the same command goes on",
+        f"gaptron: {output} cannot be written: {reason}; finished results are kept, and the same command continues",
         err=True,
     )
     raise typer.Exit(1) from None
 
 
 @contextmanager
-def _watched() -> Iterator["Watcher"]:
-    """A progress bar on standard error, where that is a terminal."""
+def _progress() -> Iterator["Callbacks"]:
+    """Show a progress bar on standard error, if that is a terminal."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -285,40 +279,40 @@ def _watched() -> Iterator["Watcher"]:
         TimeRemainingColumn,
     )
 
-    from gaptron.experiments.compare import Watcher  # noqa: PLC0415
+    from gaptron.experiments.compare import Callbacks  # noqa: PLC0415
 
     console = Console(stderr=True)
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    words = TextColumn("{task.description}")
+    description = TextColumn("{task.description}")
     failures = 0
-    with Progress(*columns, words, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, description, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks = bar.add_task("", total=None)
 
-        def begun(total: int, known: int) -> None:
+        def on_start(total: int, known: int) -> None:
             bar.update(tasks, total=total, completed=known, description="starting")
 
-        def finished(result: "Result") -> None:
+        def on_result(result: "Result") -> None:
             nonlocal failures
             failures += not result.ok
-            trouble = f"[red]{failures} failed[/] " if failures else ""
-            bar.update(tasks, advance=1, description=f"{trouble}{result.stream} · {result.algorithm}")
+            failed = f"[red]{failures} failed[/] " if failures else ""
+            bar.update(tasks, advance=1, description=f"{failed}{result.stream} · {result.algorithm}")
 
-        yield Watcher(
-            preparing=lambda stream: bar.update(tasks, description=f"reading {stream.title}"),
-            begun=begun,
-            finished=finished,
-            note=lambda text: typer.echo(f"gaptron: {text}", err=True),
+        yield Callbacks(
+            on_stream=lambda stream: bar.update(tasks, description=f"reading {stream.title}"),
+            on_start=on_start,
+            on_result=on_result,
+            on_note=lambda text: typer.echo(f"gaptron: {text}", err=True),
         )
 
 
-def _close(results: list["Result"], output: Path, plan: str, report: bool) -> None:
-    """The table, the report, and what failed."""
+def _report(results: list["Result"], output: Path, plan: str, report: bool) -> None:
+    """Print the table, write the report, and list the failures."""
     from rich.console import Console  # noqa: PLC0415
 
     from gaptron.experiments.store import FILE  # noqa: PLC0415
 
-    good = [result for result in results if result.ok]
-    if good:
+    succeeded = [result for result in results if result.ok]
+    if succeeded:
         from gaptron.report.compare import table, write  # noqa: PLC0415
 
         console = Console()
@@ -329,27 +323,27 @@ def _close(results: list["Result"], output: Path, plan: str, report: bool) -> No
             except OSError as problem:
                 _stop(problem, output)
             typer.echo(f"report:  {page}")
-        typer.echo(f"one run: {good[0].command}")
+        typer.echo(f"one run: {succeeded[0].command}")
     typer.echo(f"results: {output / FILE}")
     failures = [result for result in results if not result.ok]
     for message, times in Counter(_reason(result) for result in failures).most_common():
         typer.echo(f"gaptron: {message} ({times} task{'s' if times > 1 else ''})", err=True)
     if failures:
         typer.echo(
-            f"gaptron: {len(failures)} of {len(results)} tasks failed; the same command tries them again", err=True
+            f"gaptron: {len(failures)} of {len(results)} tasks failed; the same command runs them again", err=True
         )
         raise typer.Exit(1)
 
 
 def _reason(result: "Result") -> str:
     error = result.error or {}
-    what = f"{error.get('type')}: {error.get('message')}"
-    # Without data the stream itself could not be read, whatever the algorithm.
-    return what if result.data is None else f"{result.stream}, {result.algorithm}: {what}"
+    text = f"{error.get('type')}: {error.get('message')}"
+    # Without data the stream could not be read, so the algorithm does not matter.
+    return text if result.data is None else f"{result.stream}, {result.algorithm}: {text}"
 
 
-def _cost(plan: "Plan", output: Path, jobs: int | None) -> None:
-    """What would run, and for how long."""
+def _dry_run(plan: "Plan", output: Path, jobs: int | None) -> None:
+    """Print which tasks would run, and an estimate of the time."""
     from joblib import cpu_count  # noqa: PLC0415
 
     from gaptron.experiments.compare import estimate, sizes  # noqa: PLC0415
@@ -357,7 +351,7 @@ def _cost(plan: "Plan", output: Path, jobs: int | None) -> None:
 
     file = output / FILE
     known = {result.key for result in read(file)[0] if result.ok} if file.exists() else set()
-    rows: list[tuple[str, ...]] = [("stream", "rounds", "features", "classes", "tasks", "known", "core seconds")]
+    rows: list[tuple[str, ...]] = [("stream", "rounds", "features", "classes", "tasks", "done", "core seconds")]
     tasks = left = 0
     total = 0.0
     for stream, cached in sizes(plan):
@@ -367,9 +361,9 @@ def _cost(plan: "Plan", output: Path, jobs: int | None) -> None:
         size = (cached.n_rounds, cached.n_features, cached.n_classes, len(todo), len(todo) - len(new))
         rows.append((stream.title, *(f"{n:,}" for n in size), f"{cost:,.1f}"))
         tasks, left, total = tasks + len(todo), left + len(new), total + cost
-    show(rows, "What would run")
+    show(rows, "Tasks to run")
     n = jobs or cpu_count()
     typer.echo(
-        f"\n{tasks:,} tasks, {left:,} of them without a result yet; about {max(1, round(total / n)):,} s on {n} cores, "
-        "and some seconds more for each algorithm that has never been compiled here"
+        f"\n{tasks:,} tasks, {left:,} of them without a result; about {max(1, round(total / n)):,} s on {n} cores, "
+        "plus a few seconds for each algorithm that has not been compiled yet"
     )

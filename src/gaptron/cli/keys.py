@@ -1,10 +1,10 @@
-"""`gaptron keys`: who may use a service."""
+"""`gaptron keys`: the keys of a service."""
 
 from typing import Annotated
 
 import typer
 
-from gaptron.cli.serve import HERE, Place
+from gaptron.cli.serve import DEFAULT_STORE, StoreLocation
 from gaptron.errors import SettingError
 
 ACTIONS = ("add", "list", "revoke")
@@ -12,14 +12,16 @@ ACTIONS = ("add", "list", "revoke")
 
 def keys(
     action: Annotated[str, typer.Argument(help="add, list or revoke.")],
-    id: Annotated[str, typer.Argument(help="revoke: which key, as `list` shows it.")] = "",
-    role: Annotated[list[str] | None, typer.Option(help="add: decide, answer, read or admin; may be repeated.")] = None,
-    model: Annotated[str, typer.Option(help="add: the one model it is for; by default all.")] = "",
-    store: Place = HERE,
+    id: Annotated[str, typer.Argument(help="revoke: the id of the key, as `list` shows it.")] = "",
+    role: Annotated[
+        list[str] | None, typer.Option(help="add: decide, feedback, read or admin; can be repeated.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="add: the only model the key is valid for; default: all models.")] = "",
+    store: StoreLocation = DEFAULT_STORE,
 ) -> None:
-    """Make, list and revoke the keys of a service. A SQLite store must not be in use meanwhile.
+    """Add, list and revoke the keys of a service. Stop the service first if its store is a folder (SQLite).
 
-    gaptron keys add --role decide --role answer --model triage
+    gaptron keys add --role decide --role feedback --model triage
 
     gaptron keys revoke 3f9a0c12d4e5
     """
@@ -30,17 +32,17 @@ def keys(
         raise SettingError(f"{action!r} must be one of {', '.join(ACTIONS)}")
     opened = open_store(store)
     try:
-        opened.lead()
+        opened.acquire_lease()
         if action == "add":
             key, text = new_key(role or [], model or None)
             opened.add_key(key)
             typer.echo(text)
-            typer.echo("This is shown once: the store has only its hash.", err=True)
+            typer.echo("The key is shown only once: the store contains its hash.", err=True)
         elif action == "list":
             for key in opened.keys():
                 state = "revoked" if key.revoked else "valid"
                 typer.echo(f"{key.id}  {state:7}  {key.roles}  {key.model or 'all models'}")
         elif not opened.revoke_key(id):
-            raise SettingError(f"there is no key {id!r}: gaptron keys list shows them")
+            raise SettingError(f"there is no key {id!r}: list the keys with `gaptron keys list`")
     finally:
         opened.close()

@@ -1,4 +1,4 @@
-"""What several commands share: options that read alike, reading them, and errors in the words of the command line."""
+"""Options that several commands share, their parsing, and errors in terms of options."""
 
 import difflib
 import re
@@ -7,57 +7,57 @@ from typing import Any
 
 import typer
 
-PYTHON = {"n_classes": "--classes", "n_features": "--features"}  # arguments whose option has another name
+OPTION_NAMES = {"n_classes": "--classes", "n_features": "--features"}  # of arguments with another name in Python
 
 
-def _shared(*words: str, **about: Any) -> Callable[..., Any]:
-    """An option for `Annotated`: a function of the panel that a command's help shows it in."""
-    return lambda panel=None: typer.Option(*words, **about, rich_help_panel=panel)
+def _shared(*names: str, **arguments: Any) -> Callable[..., Any]:
+    """Return a function from a panel of a command's help to the option for `Annotated`."""
+    return lambda panel=None: typer.Option(*names, **arguments, rich_help_panel=panel)
 
 
-algorithm = _shared("--algorithm", "-a", help="See `gaptron algorithms`.")
-loss = _shared(help="logistic, hinge or smooth-hinge.")
-norm = _shared(help="Largest norm ‖x‖ of a row; by default measured.")
-radius = _shared(help="Largest norm ‖U‖ of a rule to compare with; some algorithms need it.")
-setting = _shared("--set", metavar="NAME=VALUE", help="Change a setting of the algorithm; may be repeated.")
+algorithm = _shared("--algorithm", "-a", help="The algorithm; `gaptron algorithms` lists them.")
+loss = _shared(help="The loss: logistic, hinge or smooth-hinge.")
+norm = _shared(help="Largest norm ‖x‖ of an example; measured by default.")
+radius = _shared(help="Largest norm ‖U‖ of the comparator; some algorithms need it.")
+setting = _shared("--set", metavar="NAME=VALUE", help="Set a parameter of the algorithm; may be repeated.")
 seed = _shared(min=0, help="Seed of the learner's random draws.")
-label = _shared(help="The label's column, by name or number.")
+label = _shared(help="The label column, by name or number.")
 classes = _shared(help="All labels, separated by commas.")
 features = _shared(min=1, help="Number of features.")
 header = _shared(
     "--header/--no-header",
-    help="Is the first line of a CSV or TSV file a header? By default as the lines below it show.",
+    help="Whether the first line of a CSV or TSV file is a header; detected by default.",
 )
-constant = _shared("--constant", help="Append a feature of 1.")
-log1p = _shared("--log1p", help="x → sign(x)·ln(1+|x|).")
-standardize = _shared("--standardize", help="Columns to mean 0, deviation 1.")
+constant = _shared("--constant", help="Append a constant feature of 1.")
+log1p = _shared("--log1p", help="Transform features: x → sign(x)·ln(1+|x|).")
+standardize = _shared("--standardize", help="Scale columns to mean 0 and standard deviation 1.")
 as_json = _shared("--json", help="Print one JSON object instead of the summary.")
 
 
 def read_column(text: str) -> str | int | None:
-    """A column by its name or its number; None if none is given."""
+    """Parse a column name or number; None if there is none."""
     return int(text) if text.isdigit() else text or None
 
 
 def read_classes(text: str) -> list[Any] | None:
-    """The labels of --classes: numbers if all are numbers, else words; None if there are none."""
+    """Parse --classes: numbers if all labels are numbers, otherwise text; None if there are none."""
     if not text:
         return None
-    labels = [word.strip() for word in text.split(",")]
-    return [int(word) for word in labels] if all(word.lstrip("-").isdigit() for word in labels) else labels
+    labels = [label.strip() for label in text.split(",")]
+    return [int(label) for label in labels] if all(label.lstrip("-").isdigit() for label in labels) else labels
 
 
 def in_options(message: str, options: Mapping[str, str], settings: Iterable[str]) -> str:
-    """An error of the library, which names arguments (radius=...), in the options of a command (--radius ...).
+    """Translate an error of the library, which names arguments (radius=...), into options of a command (--radius ...).
 
     Args:
         message: the error.
-        options: the command's, by the name of the argument each stands for.
-        settings: names that --set takes.
+        options: the command's options, by the name of their argument.
+        settings: names of settings, which become --set NAME=VALUE.
     """
-    given = set(options.values())
-    known = {name: option for name, option in {**PYTHON, **options}.items() if option in given}
-    set_by_name = set(settings) - known.keys() if "--set" in given else set()
+    names = set(options.values())
+    known = {name: option for name, option in {**OPTION_NAMES, **options}.items() if option in names}
+    set_by_name = set(settings) - known.keys() if "--set" in names else set()
 
     def option(match: re.Match[str]) -> str:
         name, value = match[1], match[2].strip("'")
@@ -67,11 +67,11 @@ def in_options(message: str, options: Mapping[str, str], settings: Iterable[str]
             return f"{known[name]} {value}".rstrip()
         return f"--set {name}={value}" if name in set_by_name else match[0]
 
-    return _meant(re.sub(r"(?<![\w-])([a-z]\w*)=('[^']*'|\.\.\.|[^\s,;:)]+|(?= ))", option, message))
+    return _with_suggestion(re.sub(r"(?<![\w-])([a-z]\w*)=('[^']*'|\.\.\.|[^\s,;:)]+|(?= ))", option, message))
 
 
-def _meant(message: str) -> str:
-    """An error about an unknown word, with the known one that is nearest."""
-    unknown = re.search(r"unknown [\w ]+ '([^']+)'; there are: (.+)$", message)
+def _with_suggestion(message: str) -> str:
+    """Add the most similar known name to an error about an unknown one."""
+    unknown = re.search(r"unknown [\w ]+ '([^']+)'; available: (.+)$", message)
     near = difflib.get_close_matches(unknown[1], unknown[2].split(", "), 1) if unknown else []
-    return message if not near else message.replace("; there are:", f"; did you mean {near[0]}? There are:")
+    return message if not near else message.replace("; available:", f"; did you mean {near[0]}? Available:")

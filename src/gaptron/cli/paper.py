@@ -1,4 +1,4 @@
-"""`gaptron paper`: the paper's two tables, computed by the code, and its Figure 1."""
+"""`gaptron paper`: print the paper's two tables, computed by the code, and draw its Figure 1."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +12,11 @@ from gaptron.errors import SettingError
 def paper(
     figure: Annotated[Path | None, typer.Option(help="Draw Figure 1 to this file (.png, .pdf, .svg).")] = None,
     classes: Annotated[int, typer.Option(min=2, help="Number of classes K in the table of settings.")] = 10,
-    norm: Annotated[float, typer.Option(help="Largest norm X of a row in the table of settings.")] = 1.0,
-    radius: Annotated[float, typer.Option(help="Largest norm D of a rule in the table of settings.")] = 10.0,
+    norm: Annotated[float, typer.Option(help="Largest norm X of an example in the table of settings.")] = 1.0,
+    radius: Annotated[float, typer.Option(help="Largest norm D of a comparator in the table of settings.")] = 10.0,
     horizon: Annotated[int, typer.Option(min=1, help="Number of rounds T in the table of settings.")] = 1_000_000,
 ) -> None:
-    """Print the paper's tables from the code, and draw its Figure 1."""
+    """Print the paper's tables, computed by the code, and draw its Figure 1."""
     from gaptron.report.paper import figure_1, overview, settings  # noqa: PLC0415
 
     if not (norm > 0 and radius > 0):
@@ -25,7 +25,7 @@ def paper(
     typer.echo()
     show(
         settings(classes, norm, radius, horizon),
-        f"Settings of Gaptron for K = {classes}, X = {norm:g}, D = {radius:g}, T = {horizon:,} (mended: see errata)",
+        f"Settings of Gaptron for K = {classes}, X = {norm:g}, D = {radius:g}, T = {horizon:,} (corrected: see errata)",
     )
     if figure is not None:
         try:

@@ -1,17 +1,18 @@
-"""`gaptron predict`: the labels that a saved model gives to the rows of a file."""
+"""`gaptron predict`: predict the labels of a table with a saved model."""
 
 from typing import Annotated, Any
 
 import typer
 
-from gaptron.cli import rows_by_name
+from gaptron.cli.columns import differences
+from gaptron.cli.predictions import writer
 from gaptron.errors import SettingError
 
-DATA, SHOW = "Reading the rows", "Output"
+DATA, SHOW = "Reading the table", "Output"
 
 
 def predict(
-    rows: Annotated[str, typer.Argument(help="A file of rows, or - for standard input; labels are not needed.")],
+    rows: Annotated[str, typer.Argument(help="A table, or - for standard input; labels are not needed.")],
     load: Annotated[str, typer.Option(metavar="MODEL", help="The model, from `gaptron play --save MODEL`.")],
     output: Annotated[
         str,
@@ -19,59 +20,66 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write: .csv, .jsonl or .parquet; - is the screen.",
+            help="Write to this file: .csv, .jsonl or .parquet; - is standard output.",
             rich_help_panel=SHOW,
         ),
     ] = "-",
     probabilities: Annotated[
         bool,
-        typer.Option("--probabilities", help="What the learner would draw the label from, too.", rich_help_panel=SHOW),
+        typer.Option(
+            "--probabilities",
+            help="Add the probability with which the learner would draw each label.",
+            rich_help_panel=SHOW,
+        ),
     ] = False,
     scores: Annotated[
-        bool, typer.Option("--scores", help="The score of each label, too.", rich_help_panel=SHOW)
+        bool, typer.Option("--scores", help="Add the score of each label.", rich_help_panel=SHOW)
     ] = False,
     format_: Annotated[
-        str, typer.Option("--format", help="csv, tsv or parquet; else by extension.", rich_help_panel=DATA)
+        str,
+        typer.Option(
+            "--format", help="csv, tsv or parquet; by default the extension determines it.", rich_help_panel=DATA
+        ),
     ] = "",
     header: Annotated[
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Is the first line a header? By default it is if none of its cells is a number.",
+            help="Whether the first line is a header; by default it is if none of its cells is a number.",
             rich_help_panel=DATA,
         ),
     ] = None,
-    chunk: Annotated[int, typer.Option(min=1, help="Rows to read at a time.", rich_help_panel=DATA)] = 65_536,
+    chunk: Annotated[int, typer.Option(min=1, help="Number of rows to read at a time.", rich_help_panel=DATA)] = 65_536,
 ) -> None:
-    """Predict the labels of rows with a saved model. Nothing is learned, and the model stays as it is.
+    """Predict the labels of a table with a saved model. The model learns nothing and is not changed.
 
     gaptron predict new.csv --load model.gaptron
 
     gaptron predict new.parquet --load model.gaptron --probabilities -o labels.parquet
     """
     from gaptron.learner import Learner  # noqa: PLC0415
-    from gaptron.streams.rows_by_name import is_table, open_unlabelled  # noqa: PLC0415
-    from gaptron.streams.table import Columns  # noqa: PLC0415
+    from gaptron.streams.columns import Columns  # noqa: PLC0415
+    from gaptron.streams.tables import is_table, read_unlabelled  # noqa: PLC0415
 
     learner = Learner.load(load)
     if learner.features is None:
-        raise SettingError(f"{load} takes rows as numbers, and this command reads rows by name: predict in Python")
-    without = Columns(*map(learner.reading.get, Columns._fields))  # as in the files it learned from
-    if rows != "-" and not is_table(rows, format_ or None, without.available):
-        raise SettingError(f"{rows}: rows by name are CSV, TSV or Parquet files: say which with --format")
-    reading: Any = {"format": format_ or None, "chunk": chunk, "header": header}
-    told = False
-    with rows_by_name.writer(output) as write:
-        for table, among in open_unlabelled(rows, without=without, classes=learner.classes, **reading):
-            if not told:
-                for remark in rows_by_name.remarks(learner, list(table.columns)):
+        raise SettingError(f"{load} needs numeric features, but this command reads named columns: predict in Python")
+    roles = Columns(*map(learner.reading.get, Columns._fields))  # as in the files that it learned from
+    if rows != "-" and not is_table(rows, format_ or None, roles.available):
+        raise SettingError(f"{rows} is not a CSV, TSV or Parquet file: give its format with --format")
+    chunks = read_unlabelled(
+        rows, roles=roles, classes=learner.classes, format=format_ or None, chunk=chunk, header=header
+    )
+    with writer(output) as write:
+        for number, (table, available) in enumerate(chunks):
+            if number == 0:
+                for remark in differences(learner, list(table.columns)):
                     typer.echo(f"gaptron: {remark}", err=True)
-                told = True
-            columns: dict[str, Any] = {"label": learner.predict(table, among=among).tolist()}
+            columns: dict[str, Any] = {"label": learner.predict(table, available=available).tolist()}
             if probabilities:
-                columns |= _by_label("probability", learner, learner.distribution(table, among=among))
+                columns |= _by_label("probability", learner, learner.distribution(table, available=available))
             if scores:
-                columns |= _by_label("score", learner, learner.scores(table, among=among))
+                columns |= _by_label("score", learner, learner.scores(table, available=available))
             write(columns)
 
 

@@ -1,4 +1,4 @@
-"""How much of a stream is read at a time: all of what is small, else some rounds as they are played."""
+"""How much of a stream is read at a time: all of a small file, otherwise chunks while they are played."""
 
 import ctypes
 import os
@@ -7,37 +7,45 @@ import sys
 from gaptron.errors import SettingError
 
 SMALL = 1 << 25  # bytes of text up to which a file is read at once, and its bound computed
-ROUNDS = 1 << 16  # read at a time, at most, of a larger one
-TRIM, MAP = (-1, 1 << 26), (-3, 1 << 25)  # glibc: keep up to 64 MB of what is given back; map no piece below 32 MB
+ROUNDS = 1 << 16  # in a chunk of a larger file, at most
+TRIM, MAP = (-1, 1 << 26), (-3, 1 << 25)  # glibc: keep up to 64 MB of freed memory; do not map chunks below 32 MB
 
 
-def why_whole(bound: bool | None, shuffle: int | None, standardize: bool) -> str:
-    """The option that needs the whole stream in memory, "" if none does."""
-    asked = {"--bound": bool(bound), "--shuffle": shuffle is not None, "--standardize": standardize}
-    return next((option for option, given in asked.items() if given), "")
+def option_for_whole_stream(bound: bool | None, shuffle: int | None, standardize: bool) -> str:
+    """Return the option that needs the whole stream in memory, "" if there is none."""
+    given = {"--bound": bool(bound), "--shuffle": shuffle is not None, "--standardize": standardize}
+    return next((option for option, is_given in given.items() if is_given), "")
 
 
-def at_a_time(given: int | None, whole: str, stream: str, format_: str | None, known: bool, wide: bool) -> int | None:
-    """How many rounds to read at a time: None, all, where something asks for all, or where that takes little memory.
+def chunk_size(
+    requested: int | None, whole: str, stream: str, format_: str | None, classes_known: bool, width_known: bool
+) -> int | None:
+    """Return the number of rounds to read at a time; None: all, if an option needs all or the file is small.
 
-    `known`, `wide`: are the classes and the norm, and is the number of features, known before?
+    Args:
+        requested: the user's --chunk.
+        whole: the option that needs the whole stream, "" if there is none.
+        stream: the stream as the user gives it.
+        format_: its format, if the user gives it.
+        classes_known: are the classes and the norm known before reading?
+        width_known: is the number of features known before reading?
     """
-    from gaptron.streams.files import in_pieces, is_file, weight  # noqa: PLC0415
+    from gaptron.streams.files import can_read_in_chunks, is_file, text_size  # noqa: PLC0415
 
-    if given is not None and whole:
-        raise SettingError(f"{whole} needs the whole stream in memory: leave out --chunk")
-    if given is not None or whole:
-        return given
+    if requested is not None and whole:
+        raise SettingError(f"{whole} needs the whole stream in memory: omit --chunk")
+    if requested is not None or whole:
+        return requested
     if not is_file(stream):
         return None
-    small = stream != "-" and os.path.isfile(stream) and weight(stream, format_) <= SMALL
-    return None if small or not in_pieces(stream, format_, known, wide) else ROUNDS
+    small = stream != "-" and os.path.isfile(stream) and text_size(stream, format_) <= SMALL
+    return None if small or not can_read_in_chunks(stream, format_, classes_known, width_known) else ROUNDS
 
 
-def keep_memory() -> None:
-    """Let memory that is given back stay with this process, for the next piece.
+def keep_freed_memory() -> None:
+    """Let this process keep freed memory for the next chunk, where the C library is glibc.
 
-    Where the C library has it so (glibc); fetching the pages anew took a tenth of the time of playing a file.
+    Without this, page faults took a tenth of the time of playing a file.
     """
     if sys.platform == "linux" and (set_option := getattr(ctypes.CDLL(None), "mallopt", None)):
         for option in (TRIM, MAP):

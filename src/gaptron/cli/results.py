@@ -1,4 +1,4 @@
-"""`gaptron results`: what is in files of results; merge them, export them."""
+"""`gaptron results`: list, merge and export the results of comparisons."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 def results(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files of results, or folders of comparisons; by default gaptron-compare."),
+        typer.Argument(help="Result files, or folders of comparisons; default: gaptron-compare."),
     ] = None,
-    merge: Annotated[Path | None, typer.Option(help="Write all results to this .jsonl file, each run once.")] = None,
+    merge: Annotated[Path | None, typer.Option(help="Merge all results into this .jsonl file, each run once.")] = None,
     export: Annotated[Path | None, typer.Option(help="Write a table to this .csv or .parquet file.")] = None,
 ) -> None:
-    """List the results of a comparison; merge several; export to CSV or Parquet.
+    """List the results of comparisons; merge them, or export them to CSV or Parquet.
 
     gaptron results
 
@@ -52,7 +52,7 @@ def _rows(results: list["Result"]) -> list[tuple[str, ...]]:
     for result in results:
         groups[result.stream, result.feedback, result.algorithm, result.loss, result.role].append(result)
     rows: list[tuple[str, ...]] = [
-        ("stream", "feedback", "algorithm", "loss", "role", "runs", "seeds", "failed", "error, least to most")
+        ("stream", "feedback", "algorithm", "loss", "role", "runs", "seeds", "failed", "error, min to max")
     ]
     for names, group in sorted(groups.items()):
         rates = [result.error_rate for result in group if result.ok]

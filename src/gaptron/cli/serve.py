@@ -7,11 +7,11 @@ import typer
 from gaptron.errors import SettingError
 
 STORE = "A folder (SQLite), or postgresql://..."
-Place = Annotated[str, typer.Option(help=STORE)]
-HERE = "gaptron-serve"
+StoreLocation = Annotated[str, typer.Option(help=STORE)]
+DEFAULT_STORE = "gaptron-serve"
 
-TRY = """Serving on {url}  (the page; /api says the rest; Ctrl-C ends it)
-Everything is kept in {place}. Try:
+BANNER = """Serving on {url}  (open it for the web page, {url}/api for the API; press Ctrl-C to stop)
+The store is {location}. Try:
 
   curl {url}/v1/models -H 'Content-Type: application/json' \\
     -d '{{"name":"triage","labels":["mail","chat","phone"]}}'
@@ -20,62 +20,65 @@ Everything is kept in {place}. Try:
   curl -X PUT {url}/v1/models/triage/decisions/order-7/outcome \\
     -H 'Content-Type: application/json' -d '{{"correct":true}}'
 """
-DECIDES = "Deciding on {url}  (Ctrl-C ends it) with what the leader of {place} publishes; answers go to the leader.\n"
+REPLICA_BANNER = """Replica on {url}  (press Ctrl-C to stop)
+It decides with the models that the leader of {location} publishes. Send outcomes to the leader.
+"""
 
 
 def serve(
-    store: Place = HERE,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8717,
+    store: StoreLocation = DEFAULT_STORE,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8717,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Requests a second that each key may make; by default any number.")
+        float | None, typer.Option(min=0.001, help="Requests per second allowed for each key; default: no limit.")
     ] = None,
     trust_log: Annotated[
         bool,
         typer.Option(
-            "--trust-log", help="Start although the fold would decide otherwise than the log, as after an upgrade."
+            "--trust-log", help="Start even if replaying the log gives different decisions, as after an upgrade."
         ),
     ] = False,
     keep_days: Annotated[
         float | None,
-        typer.Option(min=1.0, help="Forget the features of decisions older than so many days; by default never."),
+        typer.Option(min=1.0, help="Remove the features of decisions older than this many days; default: never."),
     ] = None,
-    with_deciders: Annotated[
+    with_replicas: Annotated[
         bool,
-        typer.Option("--with-deciders", help="Learn, and leave deciding to deciders (PostgreSQL)."),
+        typer.Option("--with-replicas", help="Learn, and let replicas make the decisions (PostgreSQL)."),
     ] = False,
-    decider: Annotated[
-        bool, typer.Option("--decider", help="Only decide, with models about a second old, and never lead.")
+    replica: Annotated[
+        bool,
+        typer.Option("--replica", help="Only decide, with models about a second old (PostgreSQL)."),
     ] = False,
 ) -> None:
-    """Serve decisions over HTTP, each on disk before it is answered.
+    """Serve decisions over HTTP. Every decision is on disk before it is returned.
 
     gaptron serve
 
     gaptron serve --store postgresql://localhost/decisions --host 0.0.0.0
 
-    gaptron serve --store postgresql://localhost/decisions --decider --port 8718
+    gaptron serve --store postgresql://localhost/decisions --replica --port 8718
     """
     from gaptron.serve.run import check_host, run  # noqa: PLC0415
     from gaptron.serve.service import Options  # noqa: PLC0415
-    from gaptron.serve.store import open_store, shared  # noqa: PLC0415
+    from gaptron.serve.store import as_shared, open_store  # noqa: PLC0415
 
-    if with_deciders and decider:
-        raise SettingError("--decider only decides, --with-deciders leads: choose one for this process")
+    if with_replicas and replica:
+        raise SettingError("--replica only decides, --with-replicas may become the leader: give one of them")
     opened = open_store(store)
-    if with_deciders or decider:
-        shared(opened)
-    check_host(opened, host, decider=decider)
-    if not decider:
-        opened.lead()  # before we say that we serve: a folder that another process uses is refused here
-    shown = f"[{host}]" if ":" in host else host
-    said = DECIDES if decider else TRY
-    typer.echo(said.format(url=f"http://{shown}:{port}", place=without_password(store)))
-    options = Options(trust_log=trust_log, rate=rate, keep_days=keep_days, with_deciders=with_deciders)
-    run(opened, host, port, options, decider=decider)
+    if with_replicas or replica:
+        as_shared(opened)
+    check_host(opened, host, replica=replica)
+    if not replica:
+        opened.acquire_lease()  # before the banner: refuses a folder that another process is using
+    shown_host = f"[{host}]" if ":" in host else host
+    banner = REPLICA_BANNER if replica else BANNER
+    typer.echo(banner.format(url=f"http://{shown_host}:{port}", location=without_password(store)))
+    options = Options(trust_log=trust_log, rate=rate, keep_days=keep_days, with_replicas=with_replicas)
+    run(opened, host, port, options, replica=replica)
 
 
-def without_password(place: str) -> str:
-    """A store's place, fit to be shown."""
-    head, at, tail = place.rpartition("@")
-    return f"{head.partition('://')[0]}://...@{tail}" if at else place
+def without_password(location: str) -> str:
+    """Remove user and password from the location of a store, so that it can be printed."""
+    head, at, tail = location.rpartition("@")
+    return f"{head.partition('://')[0]}://...@{tail}" if at else location

@@ -1,4 +1,4 @@
-"""An algorithm's settings as commands read and show them."""
+"""Parse and show the settings of an algorithm."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,29 +11,29 @@ FLAGS = {"true": True, "false": False}
 
 
 def read(pairs: list[str]) -> dict[str, Any]:
-    """The settings of --set, NAME=VALUE each: numbers, true or false, or words."""
+    """Parse --set NAME=VALUE: numbers, true or false, or text."""
     settings: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise SettingError(f"--set {pair!r} must read NAME=VALUE")
-        word = value.strip()
+            raise SettingError(f"--set {pair!r} must have the form NAME=VALUE")
+        text = value.strip()
         try:
-            settings[name.strip()] = float(word)
+            settings[name.strip()] = float(text)
         except ValueError:
-            settings[name.strip()] = FLAGS.get(word.lower(), word)
+            settings[name.strip()] = FLAGS.get(text.lower(), text)
     return settings
 
 
 def account(learner: "Learner") -> dict[str, Any]:
-    """The settings in use, in the words they are given in."""
-    from gaptron.experiments.account import settings  # noqa: PLC0415
+    """Return the settings in use, as users write them."""
+    from gaptron.learner.describe import settings  # noqa: PLC0415
 
     return settings(learner)
 
 
 def line(settings: dict[str, Any]) -> str:
-    """The settings as one line, without those that a summary shows elsewhere."""
+    """Format the settings as one line, without those that a summary shows elsewhere."""
     shown = (
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in settings.items()

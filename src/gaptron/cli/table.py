@@ -1,4 +1,4 @@
-"""Rows of words as a table on the terminal, or as paragraphs where a table would be too wide."""
+"""Print a table on the terminal, or paragraphs where the table would be too wide."""
 
 import textwrap
 from collections.abc import Iterable
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-GAP = 2  # blanks between two columns
+GAP = 2  # spaces between two columns
 
 
 def show(rows: Iterable[tuple[str, ...]], title: str | None = None) -> None:
-    """Print rows under their first one as header. Piped output is as wide as it needs to be."""
+    """Print rows; the first one is the header. Output that is not a terminal is as wide as needed."""
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
@@ -24,8 +24,8 @@ def show(rows: Iterable[tuple[str, ...]], title: str | None = None) -> None:
     table = Table(
         title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, GAP, 0, 0)
     )
-    for i, word in enumerate(header):
-        table.add_column(word, overflow="fold", no_wrap=i == 0)
+    for i, heading in enumerate(header):
+        table.add_column(heading, overflow="fold", no_wrap=i == 0)
     for row in body:
         table.add_row(*row)
     console.print(table, highlight=False)
@@ -33,20 +33,19 @@ def show(rows: Iterable[tuple[str, ...]], title: str | None = None) -> None:
 
 
 def _width(rows: list[tuple[str, ...]]) -> int:
-    """Of the table if no cell is broken into lines."""
     return sum(max(map(len, column)) + GAP for column in zip(*rows)) - GAP
 
 
 def _paragraphs(console: "Console", header: tuple[str, ...], body: list[tuple[str, ...]], title: str | None) -> None:
-    """A row a paragraph: its name, then a line for each further cell that says something."""
+    """Print each row as a paragraph: its first cell, then a line for each further cell that is not empty."""
     if title:
         console.print(title, style="bold", highlight=False, markup=False)
     edge = 2 + max(map(len, header[1:])) + GAP
     for name, *cells in body:
         console.print(name, style="bold", highlight=False, markup=False)
-        for word, cell in zip(header[1:], cells):
+        for heading, cell in zip(header[1:], cells):
             if cell.strip("-– "):
-                start, rest = f"  {word:<{edge - 2}}", " " * edge
+                start, rest = f"  {heading:<{edge - 2}}", " " * edge
                 text = textwrap.fill(
                     cell, console.width, initial_indent=start, subsequent_indent=rest, break_on_hyphens=False
                 )

@@ -1,4 +1,4 @@
-"""`gaptron warm`: compile an algorithm before anybody waits for it."""
+"""`gaptron warm`: compile an algorithm in advance."""
 
 import time
 from typing import Annotated, Any
@@ -11,10 +11,12 @@ from gaptron.errors import SettingError
 
 def warm(
     algorithm: Annotated[str, options.algorithm()] = "advised-gaptron",
-    feedback: Annotated[str, typer.Option(help="full or bandit; by default each that the algorithm has.")] = "",
+    feedback: Annotated[str, typer.Option(help="full or bandit; default: all that the algorithm supports.")] = "",
     loss: Annotated[str, options.loss()] = "",
 ) -> None:
-    """Compile an algorithm beforehand, for a service or an image: every kind of rows, one round and many.
+    """Compile an algorithm in advance, for a service or a container image.
+
+    Compiles for dense, sparse and named features, for single rounds and for whole streams.
 
     gaptron warm
 
@@ -24,14 +26,14 @@ def warm(
     from gaptron.learner import Learner  # noqa: PLC0415
 
     card = load(algorithm).CARD
-    words = [feedback] if feedback else [each.word for each in card.feedback if each.word != "graph"]
-    if not words:
-        raise SettingError(f"{algorithm} takes feedback graphs alone: warm it in Python, learner.warm()")
+    kinds = [feedback] if feedback else [each.word for each in card.feedback if each.word != "graph"]
+    if not kinds:
+        raise SettingError(f"{algorithm} needs a feedback graph: compile it in Python with learner.warm_up()")
     common: dict[str, Any] = {"n_classes": 2, "loss": loss or None, "radius": 1.0, "horizon": 100}
-    for word in words:
-        for rows, more in (("by name", {"features": "auto"}), ("dense", {"norm": 1.0}), ("sparse", {"norm": 1.0})):
-            if rows == "by name" and not card.growth.possible:
+    for kind in kinds:
+        for examples, more in (("named", {"features": "auto"}), ("dense", {"norm": 1.0}), ("sparse", {"norm": 1.0})):
+            if examples == "named" and not card.growth.possible:
                 continue
-            clock = time.perf_counter()
-            Learner(algorithm, feedback=word, **common, **more).warm(sparse=rows == "sparse")
-            typer.echo(f"{algorithm}, {word} feedback, {rows} rows: {time.perf_counter() - clock:.1f} s")
+            started = time.perf_counter()
+            Learner(algorithm, feedback=kind, **common, **more).warm_up(sparse=examples == "sparse")
+            typer.echo(f"{algorithm}, {kind} feedback, {examples} features: {time.perf_counter() - started:.1f} s")

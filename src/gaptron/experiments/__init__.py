@@ -1,1 +1,1 @@
-"""Runs: which are made, where they are made, and what their results say."""
+"""Comparisons: plan tasks, run them, store their results and compute statistics."""

@@ -1,11 +1,11 @@
-"""The command that repeats one run of a comparison by itself."""
+"""The `gaptron play` command that repeats one run of a comparison."""
 
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from gaptron.experiments.task import Task
-from gaptron.streams.rows_by_name import is_table
+from gaptron.streams.tables import is_table
 
 FLAGS = {"unit_norm": "--unit-norm", "constant": "--constant", "log1p": "--log1p", "standardize": "--standardize"}
 OPTIONS = {
@@ -22,7 +22,18 @@ OPTIONS = {
 def play_command(
     data: str, reading: Mapping[str, Any], preparing: Mapping[str, Any], task: Task, *, by_name: bool = False
 ) -> str:
-    """`gaptron play` with every option that fixes the result: reading, preparing, order, settings and draws."""
+    """Return the `gaptron play` command with every option that determines the result of a task.
+
+    Args:
+        data: the file or the name of the stream.
+        reading: the options of `open_stream`.
+        preparing: the options of `prepare`.
+        task: the task to repeat.
+        by_name: whether the columns of the table are encoded, as `gaptron play` does by default.
+
+    Returns:
+        The command, quoted for a shell.
+    """
     options = {**reading, **preparing}
     words = ["gaptron", "play", data, "--algorithm", task.algorithm, "--feedback", task.feedback, "--loss", task.loss]
     for name, value in options.items():
@@ -31,11 +42,11 @@ def play_command(
         elif name in FLAGS and value:
             words.append(FLAGS[name])
     if is_table(data, options.get("format"), options.get("available")) and not by_name:
-        words.append("--raw")  # a table's numbers as they are
+        words.append("--raw")  # the table's numbers are not encoded
     if options.get("header") is not None:
         words.append("--header" if options["header"] else "--no-header")
     if options.get("classes"):
-        words.append("--classes=" + ",".join(map(str, options["classes"])))  # with =: a class may begin with -
+        words.append("--classes=" + ",".join(map(str, options["classes"])))  # with =, because a class may start with -
     settings = {"radius": task.radius, **task.settings}
     if settings["radius"] is not None:
         words += ["--radius", repr(settings["radius"])]
@@ -48,5 +59,5 @@ def play_command(
     if not task.bound:
         words.append("--no-bound")
     elif not task.shuffle:
-        words.append("--bound")  # else a large file would be read as it is played
+        words.append("--bound")  # otherwise a large file would be read in chunks, without a bound
     return shlex.join(words)

@@ -1,4 +1,4 @@
-"""Results as a table for other programs: a row a task, a column a field, CSV or Parquet."""
+"""Export results as a CSV or Parquet table: one row per task, one column per field."""
 
 import json
 from collections.abc import Iterable
@@ -9,22 +9,22 @@ from typing import Any
 from gaptron.errors import InputError, SettingError
 from gaptron.experiments.task import Result
 
-SPREAD = {  # fields that are objects, and their parts; each part is a column of its own
+FLATTENED = {  # fields that are objects, and their keys; each key becomes a column
     "certificate": ("level", "step", "norm", "apart", "free", "explored", "solved"),
     "observed": ("least_loss", "cost", "radius", "norm"),
     "bound": ("value", "regret", "theorem", "comparator_norm", "comparator_loss", "used"),
     "error": ("type", "message"),
 }
-WRITTEN = ("settings", "used", "curve", "prepared")  # as JSON: no two algorithms have the same
+AS_JSON = ("settings", "used", "curve", "prepared")  # written as JSON, because their keys differ between algorithms
 
 
 def export(results: Iterable[Result], path: Path) -> None:
-    """Write the table; the extension says how."""
+    """Write the results to a .csv or .parquet file; the extension decides the format."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv, parquet  # noqa: PLC0415
 
     if path.suffix not in (".csv", ".parquet"):
-        raise SettingError(f"{path}: a table is exported to a .csv or a .parquet file")
+        raise SettingError(f"{path}: unknown extension; use .csv or .parquet")
     rows = [row(result) for result in results]
     if not rows:
         raise SettingError("there are no results to export")
@@ -41,12 +41,12 @@ def export(results: Iterable[Result], path: Path) -> None:
 
 
 def row(result: Result) -> dict[str, Any]:
-    """One result, flat."""
+    """Return one result as a flat dict."""
     flat: dict[str, Any] = {}
     for name in (f.name for f in fields(result)):
         value = getattr(result, name)
-        if name in SPREAD:
-            flat |= {f"{name}_{part}": (value or {}).get(part) for part in SPREAD[name]}
+        if name in FLATTENED:
+            flat |= {f"{name}_{key}": (value or {}).get(key) for key in FLATTENED[name]}
         else:
-            flat[name] = json.dumps(value, ensure_ascii=False) if name in WRITTEN and value is not None else value
+            flat[name] = json.dumps(value, ensure_ascii=False) if name in AS_JSON and value is not None else value
     return flat

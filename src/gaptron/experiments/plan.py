@@ -1,4 +1,4 @@
-"""A plan: streams × feedback × algorithms × settings × seeds, crossed into tasks."""
+"""A plan: the product of streams, feedback, algorithms, settings and seeds, as tasks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from itertools import chain, product, zip_longest
 from typing import Any
 
 from gaptron.algorithms import load
+from gaptron.algorithms.feedback import GRAPHS, WORDS, as_graph
 from gaptron.errors import InputError, SettingError
 from gaptron.experiments.command import play_command
 from gaptron.experiments.task import GRID, Task
-from gaptron.feedback import GRAPHS, WORDS, as_graph
 from gaptron.streams import Stream, open_stream, prepare
-from gaptron.streams.rows_by_name import encoded, open_by_name
+from gaptron.streams.tables import encode_table, open_table
 from gaptron.types import Feedback, Problem
 
 FEEDBACK = (*WORDS, *GRAPHS)
@@ -24,28 +24,28 @@ class PlannedStream:
 
     data: str
     name: str = ""
-    reading: Mapping[str, Any] = field(default_factory=dict)  # of open_stream
-    preparing: Mapping[str, Any] = field(default_factory=dict)  # of prepare
-    shuffle: bool = True  # another order for every seed
-    feedback: tuple[str, ...] = ()  # (): all the plan asks for
-    by_name: bool = False  # a table whose columns are encoded by the rows before, as `gaptron play` does it
+    reading: Mapping[str, Any] = field(default_factory=dict)  # options of open_stream
+    preparing: Mapping[str, Any] = field(default_factory=dict)  # options of prepare
+    shuffle: bool = True  # in a different order for each seed
+    feedback: tuple[str, ...] = ()  # (): all of the plan's
+    by_name: bool = False  # encode the columns of a table from the rows before, as `gaptron play` does
 
     @property
     def encoded_in_order(self) -> bool:
-        """Does a row depend on those before it, so that every seed's order must be encoded by itself?"""
+        """Whether an example depends on those before it, so that each seed's order is encoded separately."""
         return self.by_name and self.shuffle
 
     @property
     def title(self) -> str:
-        """What results and people call it."""
+        """The name shown in results."""
         return self.name or self.data
 
     def open(self, seed: int | None = None) -> Stream:
-        """The stream, read and prepared; the shuffle waits for the seed, unless rows are encoded in its order."""
+        """Read and prepare the stream. Only a stream that is encoded in order is shuffled here, with the seed."""
         if self.by_name:
-            return encoded(open_by_name(self.data, **self.reading, limit=self.preparing.get("limit"), shuffle=seed))
+            return encode_table(open_table(self.data, **self.reading, limit=self.preparing.get("limit"), shuffle=seed))
         stream = open_stream(self.data, **self.reading)
-        assert isinstance(stream, Stream)  # a plan has no chunk=
+        assert isinstance(stream, Stream)  # without chunk=
         return prepare(stream, **self.preparing)
 
 
@@ -54,19 +54,19 @@ class PlannedAlgorithm:
     """An algorithm of the plan."""
 
     algorithm: str
-    losses: tuple[str, ...] = ()  # (): its first
-    feedback: tuple[str, ...] = ()  # (): what the plan asks for and it can do
+    losses: tuple[str, ...] = ()  # (): its first one
+    feedback: tuple[str, ...] = ()  # (): all of the plan's that it supports
     settings: Mapping[str, Any] = field(default_factory=dict)
-    grid: Mapping[str, tuple[Any, ...]] | None = None  # values by setting; None: those of its card; {}: none
+    grid: Mapping[str, tuple[Any, ...]] | None = None  # values to try by setting; None: those of its card; {}: none
 
-    def can(self, feedback: str) -> bool:
-        """Does it know this feedback, and does the plan want it?"""
+    def supports(self, feedback: str) -> bool:
+        """Whether the algorithm supports this feedback and the plan includes it."""
         known = {word.word for word in load(self.algorithm).CARD.feedback}
-        wanted = not self.feedback or feedback in self.feedback
-        return wanted and ("graph" if feedback in GRAPHS else feedback) in known
+        requested = not self.feedback or feedback in self.feedback
+        return requested and ("graph" if feedback in GRAPHS else feedback) in known
 
-    def tried(self, grids: bool) -> Iterator[tuple[dict[str, Any], str | None]]:
-        """Settings and which of them are tuned: as given, then every point of the grid."""
+    def settings_to_try(self, grids: bool) -> Iterator[tuple[dict[str, Any], str | None]]:
+        """Yield settings and the names of the tuned ones: the plan's settings, then every point of the grid."""
         yield dict(self.settings), None
         grid = (load(self.algorithm).CARD.grid if grids else {}) if self.grid is None else self.grid
         grid = {name: values for name, values in grid.items() if name not in self.settings}
@@ -76,45 +76,51 @@ class PlannedAlgorithm:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be compared."""
+    """What to compare."""
 
     streams: tuple[PlannedStream, ...]
     algorithms: tuple[PlannedAlgorithm, ...]
     feedback: tuple[str, ...] = ("full", "bandit")
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    grids: bool = True  # use the grids of the algorithms' cards where the plan has none
-    bounds: str = "first"  # look for the best comparator with the first seed, with all, or not at all
-    radius: float = 10.0  # D, for the algorithms that have no settings without it
+    grids: bool = True  # use the grids of the algorithms' cards where the plan gives none
+    bounds: str = "first"  # compute bounds for the first seed, all seeds or none
+    radius: float = 10.0  # D, for the algorithms that need it
 
     def __post_init__(self) -> None:
         for word in self.feedback:
-            as_graph(word, 2)  # raises if it is none
+            as_graph(word, 2)  # raises if it is unknown
         if self.bounds not in BOUNDS:
-            raise SettingError(f"unknown bounds {self.bounds!r}; there are: {', '.join(BOUNDS)}")
+            raise SettingError(f"unknown bounds {self.bounds!r}; choose from: {', '.join(BOUNDS)}")
         if not self.radius > 0:
             raise SettingError(f"radius = {self.radius} must be positive")
         titles = [stream.title for stream in self.streams]
         for title in titles:
             if titles.count(title) > 1:
-                raise SettingError(f"two streams are called {title!r}: give them a name each")
+                raise SettingError(f"two streams are called {title!r}: give each a different name")
         for planned in self.algorithms:
-            if not any(planned.can(word) for word in self.feedback):
+            if not any(planned.supports(word) for word in self.feedback):
                 known = ", ".join(word.word for word in load(planned.algorithm).CARD.feedback)
                 raise SettingError(
-                    f"{planned.algorithm} knows {known} feedback, and the plan asks for {', '.join(self.feedback)}"
+                    f"{planned.algorithm} supports {known} feedback, but the plan has {', '.join(self.feedback)}"
                 )
 
     def tasks(self, stream: PlannedStream) -> Iterator[Task]:
-        """Those of one stream. Algorithms take turns, so that workers that start together compile different ones."""
+        """Yield the tasks of one stream. Algorithms alternate, so that the first workers compile different ones."""
         wanted = [word for word in self.feedback if not stream.feedback or word in stream.feedback]
         for feedback, at in product(wanted, range(len(self.seeds))):
-            columns = [self._of(stream, planned, feedback, at) for planned in self.algorithms if planned.can(feedback)]
+            columns = [
+                self._algorithm_tasks(stream, planned, feedback, at)
+                for planned in self.algorithms
+                if planned.supports(feedback)
+            ]
             yield from (task for task in chain(*zip_longest(*columns)) if task is not None)
 
-    def _of(self, stream: PlannedStream, planned: PlannedAlgorithm, feedback: str, at: int) -> Iterator[Task]:
-        """The tasks of one algorithm with one seed."""
+    def _algorithm_tasks(
+        self, stream: PlannedStream, planned: PlannedAlgorithm, feedback: str, at: int
+    ) -> Iterator[Task]:
+        """Yield the tasks of one algorithm with one seed."""
         losses = planned.losses or (load(planned.algorithm).CARD.losses[0].word,)
-        for loss, (settings, tuned) in product(losses, planned.tried(self.grids)):
+        for loss, (settings, tuned) in product(losses, planned.settings_to_try(self.grids)):
             task = Task(
                 stream.title, planned.algorithm, feedback, loss, self.seeds[at], settings, shuffle=stream.shuffle
             )
@@ -130,18 +136,18 @@ class Plan:
 
 
 def needs_radius(task: Task) -> bool:
-    """Whether the algorithm has settings for this problem only if D is known."""
+    """Return whether the algorithm has settings for this task only if D is given."""
     if "radius" in task.settings:
         return False
-    file = load(task.algorithm)
-    loss = next(loss for loss in file.CARD.losses if loss.word == task.loss)
+    algorithm = load(task.algorithm)
+    loss = next(loss for loss in algorithm.CARD.losses if loss.word == task.loss)
     graph = as_graph(task.feedback, 2)
     kind = Feedback.GRAPH if graph is not None else Feedback[task.feedback.upper()]
     problem = Problem(2, 1, kind, loss, norm=1.0, horizon=1000, graph=graph)
     for radius in (None, 1.0):
         try:
-            file.recommend(problem._replace(radius=radius), **task.settings)
+            algorithm.recommend(problem._replace(radius=radius), **task.settings)
         except (SettingError, InputError, TypeError):
             continue
         return radius is not None
-    return False  # something else is wrong, which the run will say
+    return False  # something else is wrong; the run will report it

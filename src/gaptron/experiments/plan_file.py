@@ -1,4 +1,4 @@
-"""Plans in TOML, checked so that an error names the file and the line."""
+"""Read plans from TOML. Errors name the file and the line."""
 
 import inspect
 import re
@@ -26,14 +26,14 @@ READING = {
 }
 PREPARING = {"unit_norm": bool, "constant": bool, "standardize": bool, "log1p": bool, "limit": int}
 PLAN = ("streams", "algorithms", "feedback", "seeds", "grids", "bounds", "radius", "prepare")
-NOT_BY_NAME = ("n_features", "index_base", "standardize", "log1p")  # what an encoder of columns settles itself
+NOT_BY_NAME = ("n_features", "index_base", "standardize", "log1p")  # decided by the encoder of the columns
 STREAM = ("data", "name", "feedback", "shuffle", "by_name", *READING, *PREPARING)
 ALGORITHM = ("name", "loss", "feedback", "settings", "grid")
 PREPARE = ("shuffle", "by_name", *PREPARING)
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a file."""
+    """Read a plan from a file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -42,13 +42,13 @@ def read_plan(path: Path) -> Plan:
 
 
 def default_plan() -> Plan:
-    """What `gaptron compare` runs without arguments."""
+    """Return the plan that `gaptron compare` runs without arguments."""
     text = (files("gaptron.experiments") / "default.toml").read_text(encoding="utf-8")
     return parse(text, "default.toml")
 
 
 def parse(text: str, name: str) -> Plan:
-    """The plan in a text; `name` is what errors call it."""
+    """Parse a plan; errors call it `name`."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
@@ -57,7 +57,7 @@ def parse(text: str, name: str) -> Plan:
 
 
 class _Reader:
-    """Checks what TOML gave, which has no line numbers: errors look for their words in the text."""
+    """Checks the parsed TOML. It has no line numbers, so errors search for their keys in the text."""
 
     def __init__(self, text: str, name: str) -> None:
         self.lines, self.name = [line.partition("#")[0] for line in text.splitlines()], name
@@ -67,7 +67,7 @@ class _Reader:
         common = self.table(table, "prepare", ())
         self.known(common, PREPARE, "[prepare]", ("prepare",))
         algorithms = self.entries(table, "algorithms", "name", self.algorithm)
-        given = {
+        options = {
             "feedback": self.words(table, "feedback", FEEDBACK, ()),
             "seeds": self.seeds(table),
             "grids": self.typed(table, "grids", bool, ()),
@@ -76,10 +76,10 @@ class _Reader:
         }
         streams = self.entries(table, "streams", "data", lambda entry, at: self.stream({**common, **entry}, at))
         try:
-            return Plan(streams, algorithms, **{name: value for name, value in given.items() if value is not None})
+            return Plan(streams, algorithms, **{name: value for name, value in options.items() if value is not None})
         except SettingError as problem:
-            culprit = next((word for word in re.findall(r"[\w-]+", str(problem)) if self.line((word,))), "")
-            self.fail((culprit,), str(problem))
+            key = next((word for word in re.findall(r"[\w-]+", str(problem)) if self.line((word,))), "")
+            self.fail((key,), str(problem))
 
     def stream(self, table: dict[str, Any], at: tuple[Any, ...]) -> PlannedStream:
         self.known(table, STREAM, "a stream", at)
@@ -92,9 +92,11 @@ class _Reader:
         name = self.typed(table, "name", str, at) or ""
         feedback = self.words(table, "feedback", FEEDBACK, at) or ()
         by_name = bool(self.typed(table, "by_name", bool, at))
-        needless = next((word for word in NOT_BY_NAME if by_name and table.get(word)), None)
-        if needless:
-            self.fail((*at, needless), f"by_name encodes the columns, and settles {needless}: leave it out")
+        conflicting = next((word for word in NOT_BY_NAME if by_name and table.get(word)), None)
+        if conflicting:
+            self.fail(
+                (*at, conflicting), f"{conflicting} does not apply with by_name, which encodes the columns: remove it"
+            )
         if by_name:
             preparing = {word: value for word, value in preparing.items() if word == "limit"}
         return PlannedStream(data, name, reading, preparing, shuffle is not False, feedback, by_name)
@@ -104,29 +106,29 @@ class _Reader:
         name = self.one_of(table, "name", tuple(NAMES), at)
         if not name:
             self.fail(at, 'an algorithm needs name = "..."')
-        file = load(name)
+        algorithm = load(name)
         settings = self.table(table, "settings", at)
         grid: dict[str, tuple[Any, ...]] | None = None
         if table.get("grid") is False:
             grid = {}
         elif "grid" in table:
             grid = {word: self.values(values, word, at) for word, values in self.table(table, "grid", at).items()}
-        known = ("radius", *list(inspect.signature(file.recommend).parameters)[1:])
+        known = ("radius", *list(inspect.signature(algorithm.recommend).parameters)[1:])
         for word in (*settings, *(grid or ())):
             if word not in known:
                 self.fail((*at, word), f"{name} has no setting {word!r}; it has: {', '.join(known)}")
-        losses = self.words(table, "loss", tuple(loss.word for loss in file.CARD.losses), at)
+        losses = self.words(table, "loss", tuple(loss.word for loss in algorithm.CARD.losses), at)
         return PlannedAlgorithm(name, losses or (), self.words(table, "feedback", FEEDBACK, at) or (), settings, grid)
 
-    # --- pieces ---------------------------------------------------------------------------------------------
+    # --- values ---------------------------------------------------------------------------------------------
 
     def entries(
         self, table: dict[str, Any], key: str, main: str, read: Callable[[dict[str, Any], tuple[Any, ...]], _T]
     ) -> tuple[_T, ...]:
-        """A list whose entries are tables, or single words that stand for their main key."""
+        """Read a list whose entries are tables, or strings that stand for their main key."""
         items = table.get(key)
         if not isinstance(items, list) or not items:
-            self.fail((key,), f"{key} must be a list of at least one, such as [[{key}]] or {key} = [...]")
+            self.fail((key,), f"{key} must be a list with at least one entry, such as [[{key}]] or {key} = [...]")
         read_so_far = []
         for number, entry in enumerate(items):
             if isinstance(entry, str):
@@ -146,7 +148,7 @@ class _Reader:
         value = table.get(key)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-            words = {bool: "true or false", str: "a text", int: "a whole number", list: "a list"}
+            words = {bool: "true or false", str: "a string", int: "a whole number", list: "a list"}
             self.fail((*at, key), f"{key} = {value!r} must be {' or '.join(words[k] for k in kinds)}")
         return value
 
@@ -160,7 +162,7 @@ class _Reader:
         value = table.get(key)
         if value is not None and value not in names:
             self.fail(
-                (*at, key) if at[2:] != (value,) else at, f"unknown {key} {value!r}; there are: {', '.join(names)}"
+                (*at, key) if at[2:] != (value,) else at, f"unknown {key} {value!r}; choose from: {', '.join(names)}"
             )
         return value
 
@@ -170,15 +172,15 @@ class _Reader:
             return None
         chosen = [value] if isinstance(value, str) else value
         if not isinstance(chosen, list) or not chosen:
-            self.fail((*at, key), f"{key} = {value!r} must be a word or a list of words")
+            self.fail((*at, key), f"{key} = {value!r} must be a string or a list of strings")
         for word in chosen:
             if word not in names:
-                self.fail((*at, key), f"unknown {key} {word!r}; there are: {', '.join(names)}")
+                self.fail((*at, key), f"unknown {key} {word!r}; choose from: {', '.join(names)}")
         return tuple(dict.fromkeys(chosen))
 
     def values(self, table: Any, key: str, at: tuple[Any, ...]) -> tuple[Any, ...]:
         if not isinstance(table, list) or not table or not all(isinstance(v, (int, float, str)) for v in table):
-            self.fail((*at, key), f"{key} = {table!r} must be a list of numbers or words to try")
+            self.fail((*at, key), f"{key} = {table!r} must be a list of numbers or strings to try")
         return tuple(table)
 
     def seeds(self, table: dict[str, Any]) -> tuple[int, ...] | None:
@@ -188,7 +190,9 @@ class _Reader:
         chosen = list(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
         whole = isinstance(chosen, list) and all(type(seed) is int and seed >= 0 for seed in chosen)
         if not whole or not chosen or len(set(chosen)) != len(chosen):
-            self.fail(("seeds",), f"seeds = {value!r} must be a number of seeds, or a list of different ones from 0 up")
+            self.fail(
+                ("seeds",), f"seeds = {value!r} must be a number of seeds, or a list of distinct integers of at least 0"
+            )
         return tuple(chosen)
 
     def positive(self, table: dict[str, Any], key: str) -> float | None:
@@ -200,7 +204,7 @@ class _Reader:
     # --- lines ----------------------------------------------------------------------------------------------
 
     def line(self, at: tuple[Any, ...]) -> int | None:
-        """The line, from 1, where one finds the words of `at` one after the other; a number counts [[tables]]."""
+        """Return the line (from 1) where the keys of `at` are found one after the other; a number counts [[tables]]."""
         spot: int | None = None
         for number, word in enumerate(at):
             if isinstance(word, int):

@@ -1,4 +1,4 @@
-"""The store: results as lines of JSON, only ever appended to, looked up by their keys."""
+"""The result store: results as lines of JSON, appended only, looked up by key."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from gaptron.data import atomic_file
 from gaptron.errors import InputError, SettingError
 from gaptron.experiments.task import Result
 
@@ -13,22 +14,22 @@ FILE = "results.jsonl"
 
 
 def read(path: Path) -> tuple[list[Result], list[str]]:
-    """The results of a file, and a note for each line that holds none."""
+    """Return the results in a file, and a note for each line that is not a result."""
     try:
         data = path.read_bytes()
     except OSError as problem:
         raise InputError(f"{path}: cannot be read ({problem.strerror or problem})") from None
     results, notes = [], []
-    for number, line in enumerate(data.splitlines(), 1):  # JSON escapes every other end of a line
+    for number, line in enumerate(data.splitlines(), 1):  # JSON escapes every other line separator
         try:
             results.append(Result.from_json(line.decode()))
         except (InputError, UnicodeDecodeError) as problem:
-            notes.append(f"{path}, line {number}: passed over, {problem}")
+            notes.append(f"{path}, line {number}: skipped, {problem}")
     return results, notes
 
 
 def latest(results: Iterable[Result]) -> list[Result]:
-    """One result a key: a result wins over a failure, a later one over an earlier."""
+    """Return one result per key: a success replaces a failure, a later result an earlier one."""
     kept: dict[str, Result] = {}
     for result in results:
         if result.ok or result.key not in kept or not kept[result.key].ok:
@@ -37,22 +38,19 @@ def latest(results: Iterable[Result]) -> list[Result]:
 
 
 def write(path: Path, results: Iterable[Result]) -> None:
-    """Results to a new file, which takes its place only when it is whole."""
-    part = path.with_name(f"{path.name}.part")
-    with open(part, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{result.to_json()}\n" for result in results)
-    os.replace(part, path)
+    """Write results to a file, replacing an existing one atomically."""
+    atomic_file.replace(path, (_line(result) for result in results))
 
 
 class Store:
-    """A file of results with one writer, who hands each line to the system at once: a kill loses none.
+    """A file of results with one writer. Each line is passed to the operating system at once: a kill loses none.
 
-    On a full disk `add` raises OSError and the file ends with the last result that was written as a whole.
+    On a full disk `add` raises OSError, and the file ends with the last complete result.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.notes: list[str] = []  # what was mended or passed over when it was opened
+        self.notes: list[str] = []  # what was repaired or skipped on opening
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = open(path, "a+b", buffering=0)
@@ -60,7 +58,7 @@ class Store:
             raise SettingError(f"{path}: cannot be written ({problem.strerror or problem})") from None
         try:
             _lock(self._file, path)
-            self._mend()
+            self._repair()
             results, notes = read(path)
         except BaseException:
             self._file.close()
@@ -81,13 +79,13 @@ class Store:
         return iter(self._results.values())
 
     def result(self, key: str) -> Result | None:
-        """The result under a key; a failure is none, so that it is tried again."""
+        """Return the successful result with this key; None for a failure, so that its task runs again."""
         result = self._results.get(key)
         return result if result is not None and result.ok else None
 
     def add(self, result: Result) -> None:
         """Append a result."""
-        self._append(result.to_json().encode() + b"\n")
+        self._append(_line(result))
         self._results[result.key] = result
 
     def _append(self, line: bytes) -> None:
@@ -95,13 +93,13 @@ class Store:
         try:
             rest = memoryview(line)
             while rest:
-                rest = rest[os.write(self._file.fileno(), rest) :]  # the system may take a part of it
+                rest = rest[os.write(self._file.fileno(), rest) :]  # the system may write only part of it
         except OSError:
             os.ftruncate(self._file.fileno(), end)
             raise
 
-    def _mend(self) -> None:
-        """A process killed while writing leaves a line without an end: keep it if it is whole, else cut it off."""
+    def _repair(self) -> None:
+        """Complete or remove a last line without a newline, which a process killed while writing leaves behind."""
         self._file.seek(0)
         data = self._file.read()
         start = data.rfind(b"\n") + 1
@@ -111,13 +109,17 @@ class Store:
             Result.from_json(data[start:].decode())
         except (InputError, UnicodeDecodeError):
             self._file.truncate(start)
-            self.notes.append(f"{self.path}: the last line was half written and has been cut off; its task runs again")
+            self.notes.append(f"{self.path}: removed the incomplete last line; its task runs again")
         else:
             self._append(b"\n")
 
 
+def _line(result: Result) -> bytes:
+    return result.to_json().encode() + b"\n"
+
+
 def _lock(file: IO[bytes], path: Path) -> None:
-    """One writer at a time, where the system can tell. The lock goes with the process, however it ends."""
+    """Lock the file for one writer, where the system supports it. The lock ends with the process."""
     try:
         import fcntl  # noqa: PLC0415
     except ImportError:  # Windows
@@ -125,4 +127,6 @@ def _lock(file: IO[bytes], path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise SettingError(f"{path} is being written by another gaptron: wait, or choose another folder") from None
+        raise SettingError(
+            f"{path} is being written by another gaptron: wait for it, or choose another folder"
+        ) from None

@@ -1,4 +1,4 @@
-"""A cache of prepared streams: files that every process maps into its memory and none copies."""
+"""A cache of prepared streams on disk: every worker process maps the files into memory, and none copies them."""
 
 import hashlib
 import os
@@ -17,11 +17,11 @@ from gaptron.streams.rows import Rows, csr
 from gaptron.types import Size
 
 Arrays = Mapping[str, NDArray[Any]]
-"""y, X or the parts of its CSR form: values, indices, ends; and, where the stream has them, among and worth."""
+"""y; X, or the arrays of its CSR form (values, indices, ends); `available` and `rewards` where the stream has them."""
 
 
 class CachedStream(NamedTuple):
-    """What is known of a stream without looking at its rounds, and the folder where they are."""
+    """The metadata of a stream, and the folder that holds its rounds."""
 
     name: str
     data: str  # hash of its content
@@ -29,25 +29,25 @@ class CachedStream(NamedTuple):
     n_rounds: int
     n_classes: int
     n_features: int
-    nonzeros: float  # of a row, on average
+    nonzeros: float  # of an example, on average
     norm: float
-    place: str
-    shuffled: bool = False  # the rounds are in the order of a seed already
+    folder: str
+    shuffled: bool = False  # the rounds are already in the order of a seed
 
     @property
     def size(self) -> Size:
-        """What the cost of a round depends on."""
+        """The quantities that the cost of a round depends on."""
         return Size(self.n_classes, self.n_features, self.nonzeros, self.n_rounds)
 
     def arrays(self) -> Arrays:
-        """The rounds, as maps of the files."""
-        # Copy on write, though nothing is written: to the compiler, read-only arrays are another type.
-        return {path.stem: np.load(path, mmap_mode="c") for path in sorted(Path(self.place).glob("*.npy"))}
+        """Map the files of the rounds into memory."""
+        # Copy on write, although nothing is written: to the compiler, read-only arrays are a different type.
+        return {path.stem: np.load(path, mmap_mode="c") for path in sorted(Path(self.folder).glob("*.npy"))}
 
 
-def describe(stream: Stream, folder: Path) -> tuple[CachedStream, Arrays]:
-    """What the cache in this folder would say of a stream, and the arrays it would hold."""
-    arrays = _parts(stream)
+def describe(stream: Stream, cache: Path) -> tuple[CachedStream, Arrays]:
+    """Return the metadata and arrays that a cache in this folder would hold for a stream."""
+    arrays = _arrays(stream)
     digest = hashlib.sha256(f"{stream.n_classes} {stream.n_features}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -63,45 +63,49 @@ def describe(stream: Stream, folder: Path) -> tuple[CachedStream, Arrays]:
         stream.n_features,
         nonzeros,
         stream.norm,
-        str(folder.resolve() / data),
+        str(cache.resolve() / data),
     ), arrays
 
 
-def cache_shuffled(stream: Stream, folder: Path, original: CachedStream) -> CachedStream:
-    """Write a stream that was shuffled before it was encoded; it goes by the name and content of the original."""
-    return cache_stream(stream, folder)._replace(data=original.data, prepared=original.prepared, shuffled=True)
+def cache_shuffled(stream: Stream, cache: Path, original: CachedStream) -> CachedStream:
+    """Cache a stream that was shuffled before it was encoded, under the name and content hash of the original."""
+    return cache_stream(stream, cache)._replace(data=original.data, prepared=original.prepared, shuffled=True)
 
 
-def cache_stream(stream: Stream, folder: Path) -> CachedStream:
-    """Write a stream to the cache, unless it is there already. OSError: the disk is full, or not ours to write to."""
-    cached, arrays = describe(stream, folder)
-    place = Path(cached.place)
-    if not place.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        # Under another name until all is written: a folder with the right name is complete.
-        work = tempfile.mkdtemp(dir=folder)
+def cache_stream(stream: Stream, cache: Path) -> CachedStream:
+    """Write a stream to the cache, unless it is there already.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written to.
+    """
+    cached, arrays = describe(stream, cache)
+    folder = Path(cached.folder)
+    if not folder.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        # The folder gets its name when all files are written: one with the final name is complete.
+        draft = tempfile.mkdtemp(dir=cache)
         try:
             for name, array in arrays.items():
-                np.save(os.path.join(work, f"{name}.npy"), array)
+                np.save(os.path.join(draft, f"{name}.npy"), array)
         except OSError:
-            shutil.rmtree(work, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
             raise
         try:
-            os.replace(work, place)
-        except OSError:  # another process was quicker
-            shutil.rmtree(work)
+            os.replace(draft, folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(draft)
     return cached
 
 
-def rows(arrays: Arrays, n_features: int) -> Rows:
-    """X, over the same memory as its parts."""
+def as_matrix(arrays: Arrays, n_features: int) -> Rows:
+    """Return X over the memory of its arrays."""
     if "X" in arrays:
         return arrays["X"]
     return csr(arrays["values"], arrays["indices"], arrays["ends"], n_features)
 
 
-def _parts(stream: Stream) -> Arrays:
+def _arrays(stream: Stream) -> Arrays:
     X = stream.X
-    rows = {"values": X.data, "indices": X.indices, "ends": X.indptr} if sparse.issparse(X) else {"X": X}
-    beside = {"among": stream.among, "worth": stream.worth}
-    return {**rows, "y": stream.y, **{name: array for name, array in beside.items() if array is not None}}
+    features = {"values": X.data, "indices": X.indices, "ends": X.indptr} if sparse.issparse(X) else {"X": X}
+    optional = {"available": stream.available, "rewards": stream.rewards}
+    return {**features, "y": stream.y, **{name: array for name, array in optional.items() if array is not None}}

@@ -1,4 +1,4 @@
-"""Rows as people have them (names, words, gaps, scales) become rows of numbers, learned as they come."""
+"""Encode examples by name, with words, missing values, times and numbers of any scale, as rows of numbers."""
 
 from gaptron.features.columns import Account
 from gaptron.features.declaration import Features

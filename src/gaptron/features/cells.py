@@ -1,4 +1,4 @@
-"""What one value is: nothing, a number, a word or a time. And what becomes of it in a column of another kind."""
+"""Cells: what a single value is (missing, a number, a word or a time), and how a column of each kind takes it."""
 
 import datetime
 import decimal
@@ -7,10 +7,10 @@ import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from gaptron.data.text_numbers import as_number
 from gaptron.errors import InputError
-from gaptron.text_numbers import as_number
 
-LARGEST = 1e100  # numbers are cut there, so that no square leaves the floats
+LARGEST = 1e100  # numbers are clipped there, so that no square overflows
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "NaT", "<NA>")
 _SPECIAL: dict[str, str | None] = {word: None for word in MISSING}
 _SPECIAL |= {word: word.lower() for word in ("True", "TRUE", "False", "FALSE")}
@@ -27,10 +27,10 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 class Time(NamedTuple):
     """A date, a time of day, or both."""
 
-    stamp: float  # seconds since 1970 began (UTC where the value names an offset); NaN for a time of day alone
-    hour: float  # of the day, with its fraction; -1 for a date alone, which midnight to the microsecond counts as
-    weekday: int  # Monday is 0; -1 for a time of day alone
-    month: int  # January is 1; -1 for a time of day alone
+    stamp: float  # seconds since 1970-01-01 (UTC if the value has an offset); NaN for a time of day without a date
+    hour: float  # of the day, with its fraction; -1 for a date without a time, and for midnight to the microsecond
+    weekday: int  # Monday is 0; -1 for a time of day without a date
+    month: int  # January is 1; -1 for a time of day without a date
     text: str
 
 
@@ -41,7 +41,7 @@ Cell = float | str | Time | None
 
 
 def cell(name: str, value: Any) -> Cell:
-    """A caller's value of the column `name`."""
+    """Convert a value of the column `name`."""
     kind = type(value)
     if kind is float:
         return number(value)
@@ -57,26 +57,26 @@ def cell(name: str, value: Any) -> Cell:
 
 
 def number(value: float) -> float | None:
-    """A number; one that is not finite is missing."""
+    """Clip a number; one that is not finite is missing."""
     if -LARGEST <= value <= LARGEST:
         return value
     return math.copysign(LARGEST, value) if math.isfinite(value) else None
 
 
 def whole(value: int) -> float | None:
-    """A whole number of any size."""
+    """Convert a whole number of any size."""
     return float(value) if -(2**62) < value < 2**62 else number(float(max(min(value, 10**101), -(10**101))))
 
 
 def word(text: str) -> str | None:
-    """A text without the blanks around it; None if it says that nothing is there."""
+    """Strip a text; None if it means that the value is missing."""
     text = text.strip()
     return _SPECIAL[text] if text in _SPECIAL else text
 
 
 def _rarer(name: str, value: Any) -> Cell:
     if isinstance(value, datetime.datetime):
-        plain = getattr(value, "to_pydatetime", None)  # pandas' own, whose nanoseconds nobody needs
+        plain = getattr(value, "to_pydatetime", None)  # pandas.Timestamp; its nanoseconds are not used
         try:
             return None if value != value else of_datetime(value if plain is None else plain(warn=False))
         except (OverflowError, ValueError):
@@ -96,15 +96,15 @@ def _rarer(name: str, value: Any) -> Cell:
             return number(float(value))
         except (OverflowError, ValueError):
             return LARGEST if value > 0 else -LARGEST
-    if type(value).__name__ in ("NAType", "NaTType"):  # pandas has words of its own for what is missing
+    if type(value).__name__ in ("NAType", "NaTType"):  # pandas has its own missing values
         return None
     if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0:
         inside = value.item() if value.dtype.kind != "M" else value.astype("M8[us]").item()
         if inside is not value and not hasattr(inside, "dtype"):
             return cell(name, inside)
     raise InputError(
-        f"column {name} holds {_shown(value)}, which is neither a number, a word, True or False, a time nor missing: "
-        "give what matters of it columns of their own"
+        f"column {name} holds {_shown(value)}, which is not a number, text, boolean, time or missing value: "
+        "put its parts into separate columns"
     )
 
 
@@ -113,7 +113,7 @@ def _shown(value: Any) -> str:
 
 
 def of_datetime(value: datetime.datetime, text: str | None = None) -> Time:
-    """A date with its time of day. Hour, weekday and month are those of the clock it was read from."""
+    """Convert a date with its time of day. Hour, weekday and month are local."""
     local = value.replace(tzinfo=None)
     since = local - _EPOCH
     day = since.seconds * 1_000_000 + since.microseconds
@@ -130,12 +130,12 @@ def of_datetime(value: datetime.datetime, text: str | None = None) -> Time:
 
 
 def time_of(text: str) -> Time | None:
-    """The time a text writes as 2026-01-31, 2026-01-31 23:59 or the like; None if it is none."""
+    """Read a time such as 2026-01-31 or 2026-01-31 23:59; None if the text is not a time."""
     if len(text) > 40 or _TIME.fullmatch(text) is None:
         return None
     try:
         return of_datetime(datetime.datetime.fromisoformat(text), text)
-    except (OverflowError, ValueError):  # a 31st of February, or an offset past the last day there is
+    except (OverflowError, ValueError):  # February 31, or an offset past the last date
         return None
 
 
@@ -143,7 +143,7 @@ def time_of(text: str) -> Time | None:
 
 
 def kind_of(value: float | str | Time, text: bool) -> str:
-    """The kind of a column that begins with this. `text`: it comes from a file that writes numbers as words."""
+    """The kind of a column whose first value this is; `text`: it is from a file that writes numbers as text."""
     if isinstance(value, float):
         return NUMBER
     if isinstance(value, Time) or time_of(value) is not None:
@@ -152,7 +152,7 @@ def kind_of(value: float | str | Time, text: bool) -> str:
 
 
 def fitted(kind: str, value: float | str | Time) -> Cell:
-    """A value as a column of this kind takes it: what does not fit is a word there."""
+    """Convert a value to the kind of its column; what cannot be converted is a word."""
     if kind == WORD:
         return word_of(value)
     if kind == TIME:
@@ -165,7 +165,7 @@ def fitted(kind: str, value: float | str | Time) -> Cell:
 
 
 def word_of(value: float | str | Time) -> str:
-    """A value as a word. Whole numbers are written without a point."""
+    """Convert a value to a word. Whole numbers have no decimal point."""
     if isinstance(value, str):
         return value
     if isinstance(value, Time):
@@ -174,7 +174,7 @@ def word_of(value: float | str | Time) -> str:
 
 
 def parts_of(value: Time) -> dict[str, str]:
-    """The words of a time."""
+    """The words of a time: hour, weekday and month."""
     words = {}
     if value.hour >= 0.0:
         words["hour"] = str(int(value.hour))
@@ -185,12 +185,12 @@ def parts_of(value: Time) -> dict[str, str]:
 
 
 def is_strange(kind: str, value: float | str | Time, as_fitted: Cell) -> bool:
-    """Was the value of another kind than the column's?"""
+    """Whether the value was of another kind than the column's."""
     return not isinstance(value, str) if kind == WORD else isinstance(as_fitted, str)
 
 
 def part_or_word(kind: str, part: str, value: float | str | Time) -> str | None:
-    """What a cross takes of a value: its word, or the named part of a time; None if there is nothing."""
+    """The word that a value contributes to a cross: itself, or a part of a time; None if it is missing."""
     found = fitted(kind, value)
     if found is None or not part:
         return None if found is None else word_of(found)

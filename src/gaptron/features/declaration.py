@@ -1,23 +1,26 @@
-"""Features: what a caller says about the columns of rows before the first one is seen."""
+"""Features: how a caller declares the columns before the first example."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gaptron.data.values import whole
 from gaptron.errors import SettingError
 from gaptron.features.cells import AUTO, KINDS
-from gaptron.given_values import whole
 
 
 class Features:
-    """How rows of named values become rows of numbers; every column left out is found as it comes.
+    """How examples by name are encoded. Columns that are left out are "auto".
 
     Args:
-        columns: column → "number", "log" (a number of many sizes: its logarithm is taken), "word", "time", "ignore", or
-            "auto" (its first value says what it is).
-        cross: pairs, or longer tuples, of columns whose values matter together: each combination is one more word. The
-            parts of a time are called `when.hour`, `when.weekday` and `when.month`.
-        most_words: words of one column that get a place of their own; those that come later share `buckets`.
-        buckets: places of a column for the words beyond.
+        columns: column → "number", "log" (a number of many orders of magnitude, whose logarithm is used), "word",
+            "time", "ignore", or "auto" (its first value determines the kind).
+        cross: pairs, or longer tuples, of columns that interact: each combination of their values is one more word. The
+            parts of a time are named `when.hour`, `when.weekday` and `when.month`.
+        most_words: how many words of one column get their own weight; later ones share `buckets`.
+        buckets: how many weights of a column the other words share.
+
+    Raises:
+        SettingError: an argument is not of this form.
     """
 
     def __init__(
@@ -33,9 +36,9 @@ class Features:
             raise SettingError(f"columns={columns!r} must be a dictionary: column → kind")
         for name, kind in given.items():
             if not isinstance(name, str):
-                raise SettingError(f"columns names {name!r}, and the name of a column is a text")
+                raise SettingError(f"columns has the key {name!r}, but names of columns are strings")
             if kind not in KINDS:
-                raise SettingError(f"column {name} cannot be {kind!r}; there are: {', '.join(KINDS)}")
+                raise SettingError(f"column {name} cannot be {kind!r}; available: {', '.join(KINDS)}")
         self.columns = dict(given)
         self.cross = _crosses(cross)
         self.most_words = whole("most_words", most_words)
@@ -50,7 +53,11 @@ class Features:
     __hash__ = None  # type: ignore[assignment]  # its columns are a dictionary
 
     def as_tree(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Convert to plain values, for a model file.
+
+        Returns:
+            The arguments by name.
+        """
         return {
             "columns": [[name, kind] for name, kind in self.columns.items()],
             "cross": [list(names) for names in self.cross],
@@ -60,12 +67,19 @@ class Features:
 
     @classmethod
     def from_tree(cls, tree: Any) -> "Features":
-        """What `as_tree` made, through the same checks as everybody."""
+        """Convert back from plain values, with the same checks as for any caller.
+
+        Args:
+            tree: what `as_tree` returned.
+
+        Returns:
+            The declaration.
+        """
         return cls(dict(tree["columns"]), cross=tree["cross"], most_words=tree["most_words"], buckets=tree["buckets"])
 
 
 def as_features(given: Any) -> Features:
-    """What a learner's `features=` says."""
+    """Check a learner's `features=` argument."""
     if isinstance(given, Features):
         return given
     if given == AUTO:

@@ -1,7 +1,8 @@
-"""Encoder: rows of named values become rows of numbers of length 1, by what the rows before them showed.
+"""Encoder: examples by name become rows of numbers of norm 1, based on the examples before them.
 
-Every word, number, gap and part of a time has a place in the row of numbers, given to it when it is first met: row by
-row, and in a row by the order of the columns. So a table gives the same rows as its rows one by one, to the bit.
+Every word, number, missing value and part of a time has a place in the row of numbers, which it gets when it first
+occurs: example by example, and within an example in the order of the columns. A table therefore gives the same rows as
+its examples one by one, to the bit.
 """
 
 import functools
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.features.block import JOIN, Block
+from gaptron.data.examples import Example, Examples
 from gaptron.features.cells import (
     AUTO,
     IGNORE,
@@ -27,22 +28,24 @@ from gaptron.features.cells import (
     part_or_word,
     parts_of,
 )
-from gaptron.features.columns import TIME_WORDS, Account, Column, Dictionary, Key
+from gaptron.features.chunk import Chunk
+from gaptron.features.columns import JOIN, TIME_WORDS, Account, Column, Dictionary, Key, Tracks
 from gaptron.features.declaration import Features
 from gaptron.features.tables import Column as TableColumn
-from gaptron.features.tables import Table, row_of, table_of
+from gaptron.features.tables import Record, Records, Table, row_of, table_of
+from gaptron.kernels.compile.specialize import specialize
 from gaptron.types import Integers, Sparse, SparseRow, Vector
-from gaptron.validation import CheckedRow, CheckedRows
 
-FIRST_ROOM = 16  # places before the first doubling
-BLOCK = 1 << 21  # cells that are encoded at a time, at most
-LONGEST_BLOCK = 1 << 16
-ABSENT: Any = object()  # a column that is not in the row
-Given = Table | list[dict[str, Cell]]
+FIRST_SIZE = 16  # places before the first doubling
+MOST_CELLS = 1 << 21  # encoded at a time
+MOST_ROWS = 1 << 16
+ABSENT: Any = object()  # in place of a cell: the example does not have the column
+Given = Table | Records | list[Record]
+ONE = np.ones(1)  # the norm of one encoded row
 
 
 class Mark(NamedTuple):
-    """The encoder at some row, to come back to."""
+    """A state of the encoder, to return to."""
 
     rows: int
     taken: int
@@ -55,37 +58,25 @@ class Mark(NamedTuple):
     crosses: list[int]
 
 
-class Row(NamedTuple):
-    """The tracks that a row has cells in."""
-
-    tracks: list[int]
-    cells: list[Any]
-
-    def add(self, track: int, cell: float) -> None:
-        """One more cell."""
-        self.tracks.append(track)
-        self.cells.append(cell)
-
-
 class Encoder:
-    """Rows by name become rows of numbers. Learns from the rows it is told to, and never from those to come.
+    """Turns examples by name into rows of numbers. Each is encoded by the examples before it.
 
     Args:
-        features: what the caller said of the columns.
+        features: how the caller declared the columns.
     """
 
     def __init__(self, features: Features) -> None:
         self.features = features
         self.rows = 0
-        """How many rows it has learned from."""
+        """The number of examples it has learned from."""
         self._columns: dict[str, Column] = {}
-        self._taken = 1  # places that are in use; the first is the constant's
+        self._taken = 1  # places in use; the first one is the constant's
         self._n_values = self._n_words = 0
-        self._kinds = np.zeros(FIRST_ROOM, dtype=np.uint8)
-        self._places = np.zeros(FIRST_ROOM, dtype=np.int64)
-        self._stats = np.zeros((FIRST_ROOM, 7))
-        self._totals = np.zeros(FIRST_ROOM, dtype=np.int64)
-        self._counts = np.zeros(FIRST_ROOM, dtype=np.int64)
+        self._kinds = np.zeros(FIRST_SIZE, dtype=np.uint8)
+        self._places = np.zeros(FIRST_SIZE, dtype=np.int64)
+        self._stats = np.zeros((FIRST_SIZE, 7))
+        self._totals = np.zeros(FIRST_SIZE, dtype=np.int64)
+        self._counts = np.zeros(FIRST_SIZE, dtype=np.int64)
         self._encode_once: Any = None
         for name, kind in features.columns.items():
             self._new_column(name, kind)
@@ -93,36 +84,66 @@ class Encoder:
 
     @property
     def width(self) -> int:
-        """How many columns the rows of numbers have: those in use, and room for more, doubled when it is used up."""
+        """The width of the rows of numbers: the places in use, and spare ones, doubled when they are used up."""
         return len(self._counts)
 
     @property
     def columns(self) -> list[Account]:
-        """What was made of each column."""
+        """How each column is encoded."""
         return [column.account() for column in self._columns.values()]
 
-    # --- taking in, which changes nothing --------------------------------------------------------------------------
+    # --- reading, which changes nothing -----------------------------------------------------------------------------
 
-    def read_row(self, x: Any) -> dict[str, Cell]:
-        """One row, checked."""
+    def read_row(self, x: Any) -> Record:
+        """Check one example.
+
+        Args:
+            x: a dict, a row of a pandas table, or a one-dimensional array, whose columns are named "0", "1", ...
+
+        Returns:
+            The checked example.
+
+        Raises:
+            InputError: x is of another type, or a value cannot be encoded.
+        """
         return row_of(x)
 
     def read(self, X: Any) -> Given:
-        """Many rows, checked."""
+        """Check many examples.
+
+        Args:
+            X: a table (pandas, polars, Arrow), a list of dicts, a two-dimensional array, or a `Stream`.
+
+        Returns:
+            The checked examples.
+
+        Raises:
+            InputError: X is of another type, or a value cannot be encoded.
+        """
         return table_of(X)
 
-    # --- one row --------------------------------------------------------------------------------------------------
+    # --- one example ----------------------------------------------------------------------------------------------
 
-    def encode_row(self, cells: Mapping[str, Cell], *, learn: bool) -> CheckedRow:
-        """One row of numbers; learned from, or only looked at."""
+    def encode_row(self, cells: Mapping[str, Cell], *, learn: bool) -> Example:
+        """Encode one example.
+
+        Args:
+            cells: what `read_row` returned.
+            learn: learn from it, so that it counts for the examples after it.
+
+        Returns:
+            The encoded example.
+        """
         if learn:
             for name in cells:
                 if name not in self._columns:
                     self._new_column(name, AUTO)
-        x, s = Row([], []), Row([], [])
+        x, s = Tracks([], []), Tracks([], [])
         for column in self._columns.values():
             value = cells.get(column.name, ABSENT)
-            if type(value) is float and column.number >= 0:  # the two usual cases first: live rows are short
+            if (
+                type(value) is float and column.number >= 0
+            ):  # the two usual cases first: this is called for every live example
                 x.tracks.append(column.number)
                 x.cells.append(value)
                 continue
@@ -130,17 +151,25 @@ class Encoder:
                 s.tracks.append(column.words.track)
                 s.cells.append(column.words.places[value])
                 continue
-            self._add(column, value, learn, x, s)
+            self.add_cell(column, value, int(learn), x, s)
         for names, cross in zip(self.features.cross, self._crosses):
             text = self._joined(names, cells)
             if text is not None:
-                s.add(cross.track, self._place(cross, text, learn))
+                s.add(cross.track, self.place(cross, text, int(learn)))
         if learn:
             self.rows += 1
         return self._encoded_row(x, s, learn)
 
-    def _add(self, column: Column, value: Any, learn: bool, x: "Row", s: "Row") -> None:
-        """A cell of any kind in a column of any kind."""
+    def add_cell(self, column: Column, value: Any, learn: int, x: Tracks, s: Tracks) -> None:
+        """Encode a cell of any kind in a column of any kind. This is the only rule; tables use it too.
+
+        Args:
+            column: the column.
+            value: the cell, None if it is missing, `ABSENT` if the example does not have the column.
+            learn: how many examples to learn from that have this cell; 0: do not learn.
+            x: the value tracks, to be added to.
+            s: the word tracks, to be added to.
+        """
         if column.kind == IGNORE:
             return
         if value is ABSENT:
@@ -152,14 +181,14 @@ class Encoder:
                     return
                 self.settle(column, kind_of(value, False))
             fit = fitted(column.kind, value)
-            column.other_kind += learn and is_strange(column.kind, value, fit)
+            column.other_kind += learn * is_strange(column.kind, value, fit)
             value = fit
         if value is None:
             column.missing += learn
             if column.kind != AUTO:
                 s.add(column.words.track, self._gap(column, learn))
         elif type(value) is str:
-            s.add(column.words.track, self._place(column.words, value, learn, column))
+            s.add(column.words.track, self.place(column.words, value, learn, column))
         elif type(value) is float:
             self._add_value(column, "number", value, learn, x)
         else:
@@ -170,9 +199,9 @@ class Encoder:
                 self._add_value(column, "cosine", value.hour, learn, x)
             for name, word in parts_of(value).items():
                 part = column.parts[name]
-                s.add(part.track, self._place(part, word, learn))
+                s.add(part.track, self.place(part, word, learn))
 
-    def _add_value(self, column: Column, name: str, value: float, learn: bool, x: "Row") -> None:
+    def _add_value(self, column: Column, name: str, value: float, learn: int, x: Tracks) -> None:
         track = column.values.get(name)
         if track is None and learn:
             track = self.take_value(column, name)
@@ -180,7 +209,7 @@ class Encoder:
             x.add(track, value)
 
     def _joined(self, names: tuple[str, ...], cells: Mapping[str, Cell]) -> str | None:
-        """The word of a cross; None if one of its columns has no value."""
+        """The word of a cross; None if a value of its columns is missing."""
         words: list[str] = []
         for name in names:
             column, part = self._named(name)
@@ -194,7 +223,7 @@ class Encoder:
         return JOIN.join(words)
 
     def _named(self, name: str) -> tuple[Column | None, str]:
-        """The column a cross names, and of a time the part."""
+        """The column that a cross names, and the part if it is a time."""
         column = self._columns.get(name)
         if column is None:
             base, _, part = name.rpartition(".")
@@ -202,7 +231,7 @@ class Encoder:
             return (column, part) if column is not None and column.kind == TIME else (None, "")
         return column, ""
 
-    def _encoded_row(self, x: "Row", s: "Row", learn: bool) -> CheckedRow:
+    def _encoded_row(self, x: Tracks, s: Tracks, learn: bool) -> Example:
         n = len(x.tracks)
         tracks, most = np.array(x.tracks + s.tracks + s.cells, dtype=np.int64), n + len(s.tracks) + 1
         X, S = np.array(x.cells, dtype=np.float64).reshape(n, 1), tracks[most - 1 :].reshape(-1, 1)
@@ -211,19 +240,29 @@ class Encoder:
         known = self._kinds, self._places, self._stats
         arguments = (X, values, *known, S, words, self._totals, self._counts, learn, *out)
         if self._encode_once is None:
-            self._encode_once = _direct(kernel().encode, *arguments)
+            self._encode_once = specialize(kernel().encode, *arguments)
         entries = self._encode_once(*arguments)
-        return CheckedRow(SparseRow(out[1][:entries], out[2][:entries]), self.width, 1.0)
+        return Example(SparseRow(out[1][:entries], out[2][:entries]), self.width, 1.0)
 
-    # --- many rows ------------------------------------------------------------------------------------------------
+    # --- many examples --------------------------------------------------------------------------------------------
 
-    def encode(self, given: Given, start: int, stop: int, *, learn: bool) -> CheckedRows:
-        """Some of the rows; learned from, or only looked at."""
+    def encode(self, given: Given, start: int, stop: int, *, learn: bool) -> Examples:
+        """Encode some of the examples.
+
+        Args:
+            given: what `read` returned.
+            start: the first one.
+            stop: the one after the last.
+            learn: learn from them, so that they count for the examples after them.
+
+        Returns:
+            The encoded examples.
+        """
         if isinstance(given, Table):
             return self._encoded(given.block(start, stop), stop - start, given.text, learn)
         rows = [self.encode_row(cells, learn=learn).row for cells in given[start:stop]]
         parts = [row for row in rows if isinstance(row, SparseRow)]
-        if len(parts) == 1:  # a live row: nothing is to be put together
+        if len(parts) == 1:  # one live example
             (row,) = parts
             return self._checked(np.array([0, len(row.indices)], dtype=np.int32), row.indices, row.values)
         ends = np.cumsum([0, *(len(row.indices) for row in parts)]).astype(np.int32)
@@ -232,24 +271,31 @@ class Encoder:
         return self._checked(ends, indices, entries)
 
     def block_rows(self, given: Given) -> int:
-        """How many rows to encode at a time."""
-        columns = len(given.columns) if isinstance(given, Table) else len(self._columns)
-        return max(1, min(LONGEST_BLOCK, BLOCK // max(1, columns)))
+        """How many examples to encode at a time.
 
-    def _encoded(self, block: Mapping[str, TableColumn], rows: int, text: bool, learn: bool) -> CheckedRows:
+        Args:
+            given: what `read` returned.
+
+        Returns:
+            The number of examples.
+        """
+        columns = len(given.columns) if isinstance(given, Table) else len(self._columns)
+        return max(1, min(MOST_ROWS, MOST_CELLS // max(1, columns)))
+
+    def _encoded(self, block: Mapping[str, TableColumn], rows: int, text: bool, learn: bool) -> Examples:
         if not rows:
             return self._checked(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0))
         if learn:
             for name in block:
                 if name not in self._columns:
                     self._new_column(name, AUTO)
-        work = Block(self, rows, text, learn)
-        for at, column in enumerate(self._columns.values()):
+        chunk = Chunk(self, rows, text, learn)
+        for column in self._columns.values():
             if column.kind != IGNORE:
-                work.add(at, column, block.get(column.name))
-        for at, (names, cross) in enumerate(zip(self.features.cross, self._crosses)):
-            work.add_cross(len(self._columns) + at, [self._named(name) for name in names], cross, block)
-        X, values, S, words = work.tracks()
+                chunk.add(column, block.get(column.name))
+        for names, cross in zip(self.features.cross, self._crosses):
+            chunk.add_cross([self._named(name) for name in names], cross, block)
+        X, values, S, words = chunk.tracks()
         most = rows * (len(values) + len(words) + 1)
         ends, indices, entries = np.zeros(rows + 1, dtype=np.int32), np.empty(most, dtype=np.int32), np.empty(most)
         known = self._kinds, self._places, self._stats
@@ -258,10 +304,11 @@ class Encoder:
             self.rows += rows
         return self._checked(ends, indices[:size], entries[:size])
 
-    def _checked(self, ends: Any, indices: Any, entries: Any) -> CheckedRows:
+    def _checked(self, ends: Any, indices: Any, entries: Any) -> Examples:
         for part in (ends, indices, entries):
-            part.flags.writeable = False  # one type to the compiler, whoever's they are
-        return CheckedRows(Sparse(ends, indices, entries), self.width, 1.0)
+            part.flags.writeable = False  # one type for the compiler
+        rows = len(ends) - 1
+        return Examples(Sparse(ends, indices, entries), self.width, ONE if rows == 1 else np.ones(rows))
 
     # --- places ---------------------------------------------------------------------------------------------------
 
@@ -272,7 +319,7 @@ class Encoder:
             self.settle(column, kind)
 
     def settle(self, column: Column, kind: str) -> None:
-        """Its first value says what a column is."""
+        """Fix the kind of a column, which its first value determines."""
         column.kind = kind
         if kind == TIME:
             column.parts = {name: self._dictionary() for name in TIME_WORDS}
@@ -285,7 +332,7 @@ class Encoder:
         return Dictionary(track, self.features.most_words, self.features.buckets)
 
     def _take(self) -> int:
-        """A place that nobody has."""
+        """Return a new place."""
         place = self._taken
         self._taken += 1
         if self._taken > len(self._counts):
@@ -293,21 +340,21 @@ class Encoder:
         return place
 
     def take_word(self, words: Dictionary, key: Key) -> int:
-        """A place for a word or a bucket."""
+        """Return a new place for a word or a bucket."""
         place = self._take()
         self._counts[place] = 0
         words.take(key, place)
         return place
 
     def take_gap(self, column: Column) -> int:
-        """A place for what is missing."""
+        """Return a new place for missing values."""
         place = self.take_word(column.words, None)
         if not column.counts_gaps:
             self._counts[place] = kernel().FLAG
         return place
 
     def take_value(self, column: Column, name: str) -> int:
-        """A track, and a place, for a number."""
+        """Return a new track for a number, with a new place."""
         place, track = self._take(), self._n_values
         self._n_values += 1
         if self._n_values > len(self._kinds):
@@ -323,16 +370,17 @@ class Encoder:
         column.number = column.values.get("number", -1)
         return track
 
-    def _place(self, words: Dictionary, word: str, learn: bool, column: Column | None = None) -> int:
+    def place(self, words: Dictionary, word: str, learn: int, column: Column | None = None) -> int:
+        """The place of a word; a new one if it has none and is learned from."""
         key = words.key(word)
-        if learn and column is not None and key != word:
-            column.shared += 1
+        if column is not None and key != word:
+            column.shared += learn
         place = words.places.get(key)
         if place is None:
             return self.take_word(words, key) if learn else int(kernel().NEW_WORD)
         return place
 
-    def _gap(self, column: Column, learn: bool) -> int:
+    def _gap(self, column: Column, learn: int) -> int:
         place = column.words.places.get(None)
         if place is None:
             if learn:
@@ -340,10 +388,10 @@ class Encoder:
             return int(kernel().NEW_WORD if column.counts_gaps else kernel().NEW_FLAG)
         return place
 
-    # --- coming back ----------------------------------------------------------------------------------------------
+    # --- marks ----------------------------------------------------------------------------------------------------
 
     def mark(self) -> Mark:
-        """Where it is, to come back to."""
+        """Return the current state, for `back_to`."""
         return Mark(
             self.rows,
             self._taken,
@@ -360,7 +408,7 @@ class Encoder:
         )
 
     def back_to(self, mark: Mark) -> None:
-        """Forget what was learned since."""
+        """Undo what was learned since `mark` returned this state."""
         self.rows, self._taken, self._n_values, self._n_words = mark[:4]
         self._stats[: self._n_values] = mark.stats
         self._totals[:] = 0
@@ -381,13 +429,8 @@ class Encoder:
 
 @functools.cache
 def kernel() -> ModuleType:
-    """The compiled verbs, imported at first use so that `import gaptron` stays quick."""
+    """The compiled functions, imported at first use so that `import gaptron` stays quick."""
     return importlib.import_module("gaptron.kernels.features")
-
-
-def _direct(verb: Any, *arguments: Any) -> Any:
-    """The verb as compiled for these types of arguments, which saves looking them up. Interpreted: as it is."""
-    return verb.compile(tuple(map(verb.typeof_pyval, arguments))) if hasattr(verb, "typeof_pyval") else verb
 
 
 def _doubled(array: Any) -> Any:

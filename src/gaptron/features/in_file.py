@@ -1,24 +1,24 @@
-"""An encoder as plain values for the model file, and back: every number of a stranger's file is checked."""
+"""An encoder as plain values for the model file, and back. Every number of a file is checked."""
 
 import itertools
 from typing import Any
 
 import numpy as np
 
-from gaptron import snapshot
+from gaptron.data import state_tree
+from gaptron.data.values import count
 from gaptron.features.cells import AUTO, IGNORE, KINDS, LOG, NUMBER, TIME
 from gaptron.features.columns import TIME_WORDS, Column, Dictionary, Key
 from gaptron.features.declaration import Features
 from gaptron.features.encoder import Encoder, kernel
-from gaptron.given_values import count
 from gaptron.types import Integers
 
 VALUES = {NUMBER: ("number",), LOG: ("number",), TIME: ("stamp", "sine", "cosine")}
-HAPPENED = ("missing", "absent", "other_kind", "shared")
+COUNTS = ("missing", "absent", "other_kind", "shared")
 
 
 def as_tree(encoder: Encoder) -> dict[str, Any]:
-    """All that an encoder was told and has learned."""
+    """Convert an encoder to plain values."""
     return {
         "features": encoder.features.as_tree(),
         "rows": encoder.rows,
@@ -34,7 +34,7 @@ def _column_tree(encoder: Encoder, column: Column) -> dict[str, Any]:
         "name": column.name,
         "kind": column.kind,
         "first_row": column.first_row,
-        "happened": [getattr(column, name) for name in HAPPENED],
+        "counts": [getattr(column, name) for name in COUNTS],
         "values": list(column.values),
         "places": encoder._places[tracks],
         "stats": encoder._stats[tracks],
@@ -57,13 +57,24 @@ def _words_tree(encoder: Encoder, words: Dictionary) -> dict[str, Any]:
 
 
 def from_tree(tree: Any, width: int) -> Encoder:
-    """The encoder of `as_tree`, whose rows are `width` wide; ValueError if that is not what the tree holds."""
-    snapshot.check_words(tree, ("features", "rows", "counts", "columns", "crosses"), "features")
+    """Convert plain values back to an encoder.
+
+    Args:
+        tree: what `as_tree` returned, or what a file claims to be that.
+        width: the width of the learner's weights.
+
+    Returns:
+        The encoder.
+
+    Raises:
+        ValueError: the tree is not one of an encoder of this width.
+    """
+    state_tree.check_words(tree, ("features", "rows", "counts", "columns", "crosses"), "features")
     encoder = Encoder(Features.from_tree(tree["features"]))
     encoder.rows = count("features.rows", tree["rows"])
     counts = _whole_numbers(tree["counts"], "features.counts")
     if not 1 <= len(counts) <= max(width, 1):
-        raise ValueError(f"features has {len(counts)} places in rows {width} wide")
+        raise ValueError(f"features has {len(counts)} places, but the width is {width}")
     encoder._taken = len(counts)
     encoder._counts = np.concatenate([counts, np.zeros(max(width, encoder.width) - len(counts), dtype=np.int64)])
     taken: list[Integers] = [np.zeros(1, dtype=np.int64)]
@@ -75,33 +86,33 @@ def from_tree(tree: Any, width: int) -> Encoder:
     for cross, words in zip(encoder._crosses, crosses):
         taken += _restore_words(encoder, cross, words, counts_gaps=True)
     if not np.array_equal(np.sort(np.concatenate(taken)), np.arange(len(counts))):
-        raise ValueError("features has places that belong to nothing, or to two")
+        raise ValueError("features has places that belong to no word or number, or to two")
     return encoder
 
 
 def _restore_column(encoder: Encoder, tree: Any) -> list[Integers]:
-    fields = ("name", "kind", "first_row", "happened", "values", "places", "stats", "words")
-    snapshot.check_words(tree, fields, "features.columns")
+    fields = ("name", "kind", "first_row", "counts", "values", "places", "stats", "words")
+    state_tree.check_words(tree, fields, "features.columns")
     name, kind = tree["name"], tree["kind"]
     if type(name) is not str or kind not in KINDS:
-        raise ValueError("features.columns has one without a name or a kind")
+        raise ValueError("features.columns has a column without a name or a kind")
     declared = encoder.features.columns.get(name, AUTO)
     if kind != declared and (declared != AUTO or kind in (IGNORE, LOG)):
-        raise ValueError(f"column {name} is {kind}, and was declared {declared}")
+        raise ValueError(f"column {name} is {kind}, but was declared {declared}")
     if name not in encoder._columns:
         encoder._new_column(name, kind)
     column = encoder._columns[name]
     if column.values or len(column.words.places):
-        raise ValueError(f"column {name} is there twice")
+        raise ValueError(f"column {name} occurs twice")
     if column.kind == AUTO and kind != AUTO:
         encoder.settle(column, kind)
     column.first_row = count("first_row", tree["first_row"])
-    for word, happened in zip(HAPPENED, _list(tree["happened"], "happened"), strict=True):
-        setattr(column, word, count(word, happened))
+    for word, number in zip(COUNTS, _list(tree["counts"], "counts"), strict=True):
+        setattr(column, word, count(word, number))
     values, places = _list(tree["values"], "values"), _whole_numbers(tree["places"], "places")
     stats = np.asarray(tree["stats"])
     if len(set(values)) < len(values) or not set(values) <= set(VALUES.get(kind, ())):
-        raise ValueError(f"column {name} has values that its kind has not")
+        raise ValueError(f"column {name} has values of another kind")
     if stats.dtype != np.float64 or stats.shape != (len(values), 7) or len(places) != len(values):
         raise ValueError(f"the numbers of column {name} are of the wrong shape")
     if not np.isfinite(stats).all() or (stats[:, kernel().IN_BOUNDS] < 0.0).any() or (abs(stats) > 1e300).any():
@@ -110,10 +121,10 @@ def _restore_column(encoder: Encoder, tree: Any) -> list[Integers]:
         track = encoder.take_value(column, value)
         encoder._places[track] = places[at]
         encoder._stats[track] = stats[at]
-    encoder._taken -= len(values)  # their places are those of the tree
+    encoder._taken -= len(values)  # the tree has their places
     words = _list(tree["words"], "words")
     if len(words) != (1 + len(TIME_WORDS) if kind == TIME else 1):
-        raise ValueError(f"column {name} has words that its kind has not")
+        raise ValueError(f"column {name} has words of another kind")
     found = [places]
     for dictionary, part in zip(column.dictionaries(), words):
         gaps = column.counts_gaps or dictionary is not column.words
@@ -123,17 +134,17 @@ def _restore_column(encoder: Encoder, tree: Any) -> list[Integers]:
 
 def _restore_words(encoder: Encoder, words: Dictionary, tree: Any, *, counts_gaps: bool) -> list[Integers]:
     arrays = ("texts", "ends", "places", "buckets", "bucket_places")
-    snapshot.check_words(tree, ("total", *arrays, "gap"), "words")
+    state_tree.check_words(tree, ("total", *arrays, "gap"), "words")
     texts = tree["texts"]
     ends, places, buckets, shared = (_whole_numbers(tree[name], name) for name in arrays[1:])
     if not isinstance(texts, np.ndarray) or texts.dtype != np.uint8 or texts.ndim != 1:
-        raise ValueError("texts are no bytes")
+        raise ValueError("texts are not bytes")
     if len(ends) != len(places) + 1 or ends[0] != 0 or ends[-1] != len(texts) or (np.diff(ends) < 0).any():
         raise ValueError("texts do not fit their ends")
     if len(buckets) != len(shared) or not ((buckets >= 0) & (buckets < encoder.features.buckets)).all():
         raise ValueError("buckets are out of range")
     if len(places) > encoder.features.most_words:
-        raise ValueError("there are more words than may be")
+        raise ValueError("there are more words than most_words")
     data, stops = texts.tobytes(), ends.tolist()
     keys: list[Key] = [data[start:stop].decode("utf-8", "surrogatepass") for start, stop in itertools.pairwise(stops)]
     gap, every = tree["gap"], [places, shared]
@@ -143,24 +154,24 @@ def _restore_words(encoder: Encoder, words: Dictionary, tree: Any, *, counts_gap
         keys.append(None)
     at = np.concatenate(every)
     if at.size and not (at.min() >= 1 and at.max() < encoder._taken):
-        raise ValueError("a word stands outside the row")
+        raise ValueError("a word has a place outside the row")
     counted = encoder._counts[at]
     if gap != -1 and not counts_gaps:
         if counted[-1] != kernel().FLAG:
-            raise ValueError("a gap is counted where it has the value 1")
+            raise ValueError("missing values are counted where they have the value 1")
         counted = counted[:-1]
     if (counted < 1).any() or counted.sum() != count("total", tree["total"]):
         raise ValueError("the counts of words do not add up")
     for key, place in zip(keys, at.tolist()):
         words.take(key, place)
     if len(words.places) < len(keys):
-        raise ValueError("a word is there twice")
+        raise ValueError("a word occurs twice")
     encoder._totals[words.track] = tree["total"]
     return every
 
 
 def _whole_numbers(value: Any, name: str) -> Integers:
-    array: Integers = snapshot.array_of(value, name)
+    array: Integers = state_tree.array_of(value, name)
     if array.dtype != np.int64:
         raise ValueError(f"{name} is of the wrong type")
     return array
@@ -168,5 +179,5 @@ def _whole_numbers(value: Any, name: str) -> Integers:
 
 def _list(value: Any, name: str) -> list[Any]:
     if type(value) is not list:
-        raise ValueError(f"{name} is no list")
+        raise ValueError(f"{name} is not a list")
     return value

@@ -1,1 +1,1 @@
-"""The workshop: compiled verbs that several papers use unchanged."""
+"""Compiled functions that several algorithms share; `kernels.compile` holds the compiler."""

@@ -1,55 +1,64 @@
-"""Cells become rows of numbers: running scale, values of words, unit length. One body for one row and for many.
+"""Encode tables as sparse examples of norm 1: running standardisation, values of categories, normalisation.
 
-A row is made of tracks. A value track holds a number a row, NaN for none; a word track the column of the row's word,
-or `NOTHING`. What is counted and measured here is of the past alone: a cell is encoded first and learned from after.
+An example is encoded from tracks. A value track has a number per row, NaN if it is missing. A word track has the column
+of the row's category, or `NOTHING`. The statistics are of earlier rows only: a cell is encoded before it updates them.
 """
 
 import math
 from typing import Any
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.compile.jit import jit
 
-NUMBER, LOG, SINE, COSINE = 0, 1, 2, 3  # kinds of value tracks: a number, one of many sizes, an hour of the day twice
-NOTHING, NEW_WORD, NEW_FLAG = -1, -2, -3  # in a word track: no entry; one that has no column yet, in its length alone
-FLAG = -1  # the count of a column that is always 1, such as that of a missing number
+NUMBER, LOG, SINE, COSINE = (
+    0,
+    1,
+    2,
+    3,
+)  # kinds of value tracks: a number, one of many magnitudes, the hour of the day twice
+NOTHING, NEW_WORD, NEW_FLAG = (
+    -1,
+    -2,
+    -3,
+)  # in a word track: no entry; entries without a column yet, which count in the norm only
+FLAG = -1  # the count of a column whose value is always 1, such as that of a missing number
 
-CLIP = 4.0  # deviations: farther values are cut
-FLAT = 1e-13  # a deviation of less, beside the mean, is rounding
-SETTLED = 10  # values after which one that is far out moves mean and deviation only as far as the cut
-FIRST_EPOCH, LONGEST_EPOCH = 16.0, 4096.0  # values after which those before them are forgotten: doubled up to the last
-MOST = 2.0  # a rare word's value
+CLIP = 4.0  # standard deviations: values beyond are clipped
+FLAT = 1e-13  # a smaller deviation, relative to the mean, is a rounding error
+SETTLED = 10  # values after which an outlier is clipped before it updates mean and deviation
+FIRST_EPOCH, LONGEST_EPOCH = 16.0, 4096.0  # values per epoch: earlier ones are then dropped; it doubles up to the last
+MAX_WORD_VALUE = 2.0  # of a rare category
 CIRCLE = 2.0 * math.pi / 24.0
-ROOT2 = math.sqrt(2.0)  # so that sine and cosine have the deviation of a number
-N, MEAN, VARIANCE, SINCE, NEW_MEAN, NEW_VARIANCE, GOAL = range(7)  # what is kept of a number
-IN_BOUNDS = [N, VARIANCE, SINCE, NEW_VARIANCE, GOAL]  # of these none is negative
+ROOT2 = math.sqrt(2.0)  # gives sine and cosine the standard deviation 1
+N, MEAN, VARIANCE, SINCE, NEW_MEAN, NEW_VARIANCE, GOAL = range(7)  # columns of `stats`
+IN_BOUNDS = [N, VARIANCE, SINCE, NEW_VARIANCE, GOAL]  # those that are never negative
 
 
 @jit
 def standardised(stats: Any, i: int, x: float, learn: bool) -> float:
-    """How many deviations x lies from the mean of the values before it, which then learn of it."""
+    """Return x standardised by the mean and deviation of the values before it; then, with `learn`, update them by x."""
     n, m, v = stats[i, N], stats[i, MEAN], stats[i, VARIANCE]
     deviation = math.sqrt(v)
-    z, kept = 0.0, x
+    z, clipped = 0.0, x
     if deviation > FLAT * abs(m):
         z = min(max((x - m) / deviation, -CLIP), CLIP)
         if n >= SETTLED:
-            kept = min(max(x, m - CLIP * deviation), m + CLIP * deviation)
+            clipped = min(max(x, m - CLIP * deviation), m + CLIP * deviation)
     elif n > 0.0 and x != m:
         z = 1.0 if x > m else -1.0
-        if learn:  # a constant stretch counts as one value
+        if learn:  # the constant values so far count as one
             n = 1.0
             stats[i, SINCE], stats[i, NEW_MEAN], stats[i, NEW_VARIANCE], stats[i, GOAL] = 0.0, 0.0, 0.0, FIRST_EPOCH
     if learn:
-        a, gap = 1.0 / (n + 1.0), kept - m
+        a, gap = 1.0 / (n + 1.0), clipped - m
         stats[i, N] = n + 1.0
         stats[i, MEAN] = m + a * gap
         stats[i, VARIANCE] = (1.0 - a) * (v + a * gap * gap)
         k, f, g = stats[i, SINCE] + 1.0, stats[i, NEW_MEAN], stats[i, NEW_VARIANCE]
-        a, gap = 1.0 / k, kept - f
+        a, gap = 1.0 / k, clipped - f
         f += a * gap
         g = (1.0 - a) * (g + a * gap * gap)
         if k >= stats[i, GOAL]:
-            if math.sqrt(g) > FLAT * abs(f):  # not of an epoch that was constant
+            if math.sqrt(g) > FLAT * abs(f):  # skip an epoch of constant values
                 stats[i, N], stats[i, MEAN], stats[i, VARIANCE] = k, f, g
                 stats[i, GOAL] = min(2.0 * stats[i, GOAL], LONGEST_EPOCH)
             k, f, g = 0.0, 0.0, 0.0
@@ -58,9 +67,9 @@ def standardised(stats: Any, i: int, x: float, learn: bool) -> float:
 
 
 @jit
-def word_value(seen: int, all_seen: int) -> float:
-    """The value of a word: larger the rarer it is among its column's words, both counts with this one."""
-    return min(math.sqrt((all_seen + 1) / seen), MOST)
+def word_value(count: int, total: int) -> float:
+    """Return the value of a category, larger for rarer ones; both counts include the present row."""
+    return min(math.sqrt((total + 1) / count), MAX_WORD_VALUE)
 
 
 @jit
@@ -79,29 +88,29 @@ def encode(
     indices: Any,
     entries: Any,
 ) -> int:
-    """Rows of length 1 in compressed form; how many entries they have.
+    """Write examples of norm 1 in CSR form, and return the number of their entries.
 
     Args:
-        X: a number for each value track in use and each row.
-        values: the value tracks in use; `kinds`, `columns` and `stats` are about all of them.
-        kinds: NUMBER, LOG, SINE or COSINE.
-        columns: where a track's number stands in a row.
-        stats: what is known of a track's numbers.
-        S: a column for each word track in use and each row.
-        words: the word tracks in use.
-        totals: how many words each word track has seen.
-        counts: how often each column's word was seen, or FLAG.
-        learn: learn from the rows, or only look.
-        ends: written: where each row ends.
-        indices: written: columns, in their order.
-        entries: written: values.
+        X: numbers, value tracks in use × rows.
+        values: the value tracks in use, as indices into `kinds`, `columns` and `stats`.
+        kinds: per value track, NUMBER, LOG, SINE or COSINE.
+        columns: per value track, its column.
+        stats: per value track, its running statistics.
+        S: columns of categories, word tracks in use × rows.
+        words: the word tracks in use, as indices into `totals`.
+        totals: per word track, the number of its categories so far, with repetitions.
+        counts: per column, how often its category occurred, or FLAG.
+        learn: whether to update statistics and counts.
+        ends: output, the end of each row in `indices` and `entries`.
+        indices: output, the columns of each row in increasing order.
+        entries: output, the values.
     """
     e = 0
     for t in range(ends.shape[0] - 1):
         start = e
         indices[e], entries[e] = 0, 1.0  # the constant
         e += 1
-        beside = 0.0
+        unplaced = 0.0
         for j in range(values.shape[0]):
             x = X[j, t]
             if math.isnan(x):
@@ -124,9 +133,9 @@ def encode(
                 continue
             w = words[j]
             if c == NEW_FLAG:
-                beside += 1.0
+                unplaced += 1.0
             elif c == NEW_WORD:
-                beside += word_value(1, totals[w] + 1) ** 2
+                unplaced += word_value(1, totals[w] + 1) ** 2
             else:
                 value = 1.0
                 if counts[c] != FLAG:
@@ -136,8 +145,8 @@ def encode(
                         totals[w] += 1
                 indices[e], entries[e] = c, value
                 e += 1
-        square = beside
-        for a in range(start, e):  # by column: few, and nearly in order
+        square = unplaced
+        for a in range(start, e):  # insertion sort by column: few entries, nearly sorted
             c, value = indices[a], entries[a]
             b = a
             while b > start and indices[b - 1] > c:

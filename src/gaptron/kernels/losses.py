@@ -1,16 +1,16 @@
-"""The surrogate losses of the paper, at label y, as functions of the scores alone.
+"""The surrogate losses of van der Hoeven 2020 at label y, as functions of the scores.
 
     logistic       ℓ = -log₂ p̃_y                                          c = (p̃ - e_y)/ln 2
     hinge          ℓ = 0 if y = y* and m* > β, else max(1 - m(y), 0)       c = e_k̃ - e_y  where ℓ > 0
     smooth hinge   ℓ = 1 - 2m(y) if m(y) ≤ 0, else max(1 - m(y), 0)²       c = 2(e_k̃ - e_y)·(1 - m(y)₊)₊
 
-The gradient in the weights is c ⊗ x. For both hinges c = v·(e_k̃ - e_y) has two entries, so that an update
-costs O(nnz); `pull` gives the number v.
+The gradient in the weights is c ⊗ x, and `descent` gives the coefficients of a step against it. For both hinges
+c = v·(e_k̃ - e_y), k̃ the rival of y, has two entries, so that an update costs O(nnz); `pull` gives the number v.
 """
 
 import math
 
-from gaptron.kernels.jit import jit
+from gaptron.kernels.compile.jit import jit
 from gaptron.kernels.simplex import best, logsumexp, rival, softmax
 from gaptron.types import Loss, Vector
 
@@ -26,7 +26,7 @@ def margin(z: Vector, y: int) -> float:
 
 @jit
 def confident(z: Vector, top: int, beta: float) -> bool:
-    """m* > β: the one test that mask, gap map and update of the truncated hinge share."""
+    """m* > β: the test that mask, gap map and update of the truncated hinge share."""
     return margin(z, top) > beta
 
 
@@ -61,8 +61,24 @@ def pull(loss: int, beta: float, z: Vector, y: int) -> float:
 
 
 @jit
+def descent(loss: int, beta: float, z: Vector, p: Vector, y: int, step: float, r: Vector) -> None:
+    """r = -step·c, so that W ← W + r ⊗ x is a gradient step at label y. Reads p̃ from p for the logistic loss."""
+    if loss == LOGISTIC:
+        v = -step / LN2
+        for k in range(r.shape[0]):
+            r[k] = v * p[k]
+        r[y] -= v
+        return
+    for k in range(r.shape[0]):
+        r[k] = 0.0
+    v = step * pull(loss, beta, z, y)
+    r[rival(z, y)] = -v
+    r[y] = v
+
+
+@jit
 def gap_map(loss: int, beta: float, z: Vector, p: Vector, top: int) -> float:
-    """a of the paper: how much of the uniform distribution Gaptron mixes in. Writes p̃ into p for the logistic loss."""
+    """a of the paper: the share of the uniform distribution in Gaptron's. Writes p̃ into p for the logistic loss."""
     if loss == LOGISTIC:
         rest = softmax(z, top, p)
         return 1.0 if p[top] < 0.5 else rest
@@ -72,5 +88,5 @@ def gap_map(loss: int, beta: float, z: Vector, p: Vector, top: int) -> float:
 
 
 def paper_step(loss: Loss, K: int, beta: float) -> float:
-    """ηX² of Theorems 1-3 (van der Hoeven 2020): with it and `gap_map` the surrogate gap is never positive."""
+    """ηX² of Theorems 1-3 (van der Hoeven 2020); with it and `gap_map` the surrogate gap is never positive."""
     return {Loss.LOGISTIC: LN2 / 2, Loss.HINGE: 1 - beta, Loss.SMOOTH_HINGE: 0.25}[loss] / K

@@ -1,8 +1,8 @@
-"""Verbs of Newton-like steps, where every gradient is an outer product G = r ⊗ x.
+"""Newton-like steps, where every gradient is an outer product G = r ⊗ x.
 
-Diagonal: A holds one positive number per weight, in the layout of W; only the row's coordinates are touched.
-Full: A is a matrix over all weights and is never kept, only its inverse P; vectors over all weights are the raveled
-weights. n numbers in a vector, n² in P.
+Diagonal: A has one positive number per weight, in the layout of W; only the features of the example change.
+Full: A is a matrix over all weights. Only its inverse P is stored; vectors over all weights are the raveled weights.
+A vector has n numbers and P has n².
 """
 
 import math
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.kernels.jit import REORDER, by_rows, jit, jit_reordered
-from gaptron.kernels.linalg import shrink, sure
+from gaptron.kernels.compile.jit import by_rows, jit, jit_reordered
+from gaptron.kernels.linalg import discard_rounding, shrink
 from gaptron.types import Matrix, Vector
 
 TOLERANCE = 1e-13
@@ -38,10 +38,10 @@ def _descend_sparse(W: Matrix, A: Matrix, x: Any, r: Vector, h: Vector, step: fl
 
 
 descend = by_rows(_descend_dense, _descend_sparse)
-descend.__doc__ = "A ← A + h ⊗ x²;  W ← W - step·(r ⊗ x)/A, entry by entry. O(nnz·K)."
+descend.__doc__ = "Update A ← A + h ⊗ x²;  W ← W - step·(r ⊗ x)/A, entry by entry. O(nnz·K)."
 
 
-def _follow_dense(W: Matrix, A: Matrix, x: Any, r: Vector, weight: float, pull: float) -> float:
+def _ftrl_step_dense(W: Matrix, A: Matrix, x: Any, r: Vector, weight: float, pull: float) -> float:
     change = 0.0
     for k in range(W.shape[0]):
         for i in range(W.shape[1]):
@@ -52,7 +52,7 @@ def _follow_dense(W: Matrix, A: Matrix, x: Any, r: Vector, weight: float, pull: 
     return change
 
 
-def _follow_sparse(W: Matrix, A: Matrix, x: Any, r: Vector, weight: float, pull: float) -> float:
+def _ftrl_step_sparse(W: Matrix, A: Matrix, x: Any, r: Vector, weight: float, pull: float) -> float:
     change = 0.0
     for j in range(x.indices.shape[0]):
         at, v = x.indices[j], x.values[j]
@@ -64,14 +64,14 @@ def _follow_sparse(W: Matrix, A: Matrix, x: Any, r: Vector, weight: float, pull:
     return change
 
 
-follow = by_rows(_follow_dense, _follow_sparse, **REORDER)
-follow.__doc__ = """W = argmin ½⟨W, AW⟩ + ⟨b, W⟩ kept while A ← A + weight·G², b ← b + pull·G, G = r ⊗ x, A diagonal.
+ftrl_step = by_rows(_ftrl_step_dense, _ftrl_step_sparse, reorder=True)
+ftrl_step.__doc__ = """Update W = argmin ½⟨W, AW⟩ + ⟨b, W⟩ for A ← A + weight·G², b ← b + pull·G, G = r ⊗ x, A diagonal.
 
-Returns by how much ‖W‖² grew. O(nnz·K).
+Returns the change of ‖W‖². O(nnz·K).
 """
 
 
-def _spread_dense(A: Matrix, x: Any, v: Vector) -> None:
+def _score_variances_dense(A: Matrix, x: Any, v: Vector) -> None:
     for k in range(A.shape[0]):
         s = 0.0
         for i in range(A.shape[1]):
@@ -80,7 +80,7 @@ def _spread_dense(A: Matrix, x: Any, v: Vector) -> None:
         v[k] = s
 
 
-def _spread_sparse(A: Matrix, x: Any, v: Vector) -> None:
+def _score_variances_sparse(A: Matrix, x: Any, v: Vector) -> None:
     for k in range(v.shape[0]):
         v[k] = 0.0
     for j in range(x.indices.shape[0]):
@@ -91,8 +91,8 @@ def _spread_sparse(A: Matrix, x: Any, v: Vector) -> None:
             v[k] += square / a[k]
 
 
-spread = by_rows(_spread_dense, _spread_sparse, **REORDER)
-spread.__doc__ = "v_k = Σ_i x_i²/A_ki: the variance of a score when A holds precisions. O(nnz·K)."
+score_variances = by_rows(_score_variances_dense, _score_variances_sparse, reorder=True)
+score_variances.__doc__ = "Write v_k = Σ_i x_i²/A_ki, the variance of each score where A holds precisions. O(nnz·K)."
 
 
 # --- full -------------------------------------------------------------------------------------------------
@@ -100,14 +100,14 @@ spread.__doc__ = "v_k = Σ_i x_i²/A_ki: the variance of a score when A holds pr
 
 @jit
 def clear(v: Vector) -> None:
-    """v = 0."""
+    """Write v = 0."""
     for i in range(v.shape[0]):
         v[i] = 0.0
 
 
 @jit_reordered
 def dot(a: Vector, b: Vector) -> float:
-    """⟨a, b⟩."""
+    """Return ⟨a, b⟩."""
     s = 0.0
     for i in range(a.shape[0]):
         s += a[i] * b[i]
@@ -116,61 +116,61 @@ def dot(a: Vector, b: Vector) -> float:
 
 @jit
 def times(P: Matrix, g: Vector, v: Vector) -> None:
-    """v = Pg."""
+    """Write v = Pg."""
     for i in range(P.shape[0]):
         v[i] = dot(P[i], g)
 
 
 @jit
-def grow(P: Matrix, g: Vector, weight: float, v: Vector) -> float:
-    """A ← A + weight·gg', by Sherman and Morrison on P = A⁻¹. Leaves A⁻¹g with the new A in v.
+def update_inverse(P: Matrix, g: Vector, weight: float, v: Vector) -> float:
+    """Update P = A⁻¹ for A ← A + weight·ggᵀ (Sherman and Morrison), weight ≥ 0. Writes v = Pg with the new P.
 
-    Returns ⟨g, v⟩. weight ≥ 0.
+    Returns ⟨g, v⟩.
     """
     times(P, g, v)
     if weight > 0.0:
-        rise = 1.0 + weight * sure(dot(g, g), v, dot(g, v))
-        share = weight / rise
+        growth = 1.0 + weight * discard_rounding(dot(g, g), v, dot(g, v))
+        share = weight / growth
         shrink(P, v, share)
-        left = 1.0 / (rise * math.sqrt(share))  # shrink left v·√share
+        scale = 1.0 / (growth * math.sqrt(share))  # shrink has replaced v by v·√share
         for i in range(v.shape[0]):
-            v[i] *= left
+            v[i] *= scale
     return dot(g, v)
 
 
 @jit
 def solve(P: Matrix, level: float, c: Vector, w: Vector, work: Matrix) -> None:
-    """(I + λP)w = c by conjugate gradients from the w given. work: 3 × n."""
-    rest, way, image = work[0], work[1], work[2]
+    """Solve (I + λP)w = c by conjugate gradients, starting at w. work is a buffer, 3 × n."""
+    residual, direction, image = work[0], work[1], work[2]
     times(P, w, image)
     for i in range(w.shape[0]):
-        rest[i] = c[i] - w[i] - level * image[i]
-        way[i] = rest[i]
-    square, goal = dot(rest, rest), TOLERANCE * TOLERANCE * dot(c, c)
+        residual[i] = c[i] - w[i] - level * image[i]
+        direction[i] = residual[i]
+    square, goal = dot(residual, residual), TOLERANCE * TOLERANCE * dot(c, c)
     for _ in range(2 * w.shape[0] + 10):
         if square <= goal:
             return
-        times(P, way, image)
-        bend = dot(way, way) + level * dot(way, image)
-        step = square / bend
+        times(P, direction, image)
+        curvature = dot(direction, direction) + level * dot(direction, image)
+        step = square / curvature
         for i in range(w.shape[0]):
-            w[i] += step * way[i]
-            rest[i] -= step * (way[i] + level * image[i])
-        before, square = square, dot(rest, rest)
+            w[i] += step * direction[i]
+            residual[i] -= step * (direction[i] + level * image[i])
+        before, square = square, dot(residual, residual)
         for i in range(w.shape[0]):
-            way[i] = rest[i] + square / before * way[i]
+            direction[i] = residual[i] + square / before * direction[i]
 
 
 @jit
-def into_ball(P: Matrix, aim: Vector, radius: float, w: Vector, work: Matrix) -> float:
-    """w = argmin ⟨w - aim, A(w - aim)⟩ over ‖w‖ ≤ radius, A = P⁻¹. Returns λ ≥ 0, 0 if the aim lies inside.
+def project_onto_ball(P: Matrix, target: Vector, radius: float, w: Vector, work: Matrix) -> float:
+    """Write w = argmin ⟨w - target, A(w - target)⟩ over ‖w‖ ≤ radius, A = P⁻¹. Returns λ ≥ 0, 0 for a target inside.
 
-    w = (I + λP)⁻¹aim with the λ that makes ‖w‖ = radius: Newton on 1/‖w‖, which from λ = 0 rises to the root without
-    passing it. O(n²) for each of a few dozen products with P; work: 5 × n.
+    w = (I + λP)⁻¹target with the λ for which ‖w‖ = radius: Newton's method on 1/‖w‖, which increases from λ = 0 to the
+    root without passing it. O(n²) for each of a few dozen products with P; work is a buffer, 5 × n.
     """
-    n = aim.shape[0]
+    n = target.shape[0]
     for i in range(n):
-        w[i] = aim[i]
+        w[i] = target[i]
     size, level = math.sqrt(dot(w, w)), 0.0
     if size <= radius:
         return level
@@ -181,7 +181,7 @@ def into_ball(P: Matrix, aim: Vector, radius: float, w: Vector, work: Matrix) ->
             slope[i] = image[i]
         solve(P, level, image, slope, work[:3])
         level += size * size / dot(w, slope) * (size - radius) / radius
-        solve(P, level, aim, w, work[:3])
+        solve(P, level, target, w, work[:3])
         size = math.sqrt(dot(w, w))
         if size <= radius * (1.0 + 1e-12):
             break

@@ -1,41 +1,42 @@
-"""What the answers alone prove of every linear rule: two learners on the side, which never decide anything.
+"""What bandit feedback proves about every linear rule: two auxiliary learners that never decide anything.
 
-Under bandit feedback the mistakes M are known and the loss of a rule U is not. But each answer shows a part of it, for
-every U at once, and a full-information learner on those parts bounds their sum from below (FTRL; convexity):
+Under bandit feedback the number of mistakes M is known and the loss of a rule U is not. But the feedback of each round
+reveals a part of that loss, for every U at once, and a full-information learner on those parts bounds their sum from
+below (FTRL; convexity):
 
-    Ψ = Σ [loss at W - κ·‖gradient‖²]  ≤  (parts seen of U's loss) + X²‖U‖²/(2ε),    κ = ε‖x‖²/(2 ln²2·X²)
+    Ψ = Σ [loss at W - κ·‖gradient‖²]  ≤  (revealed parts of U's loss) + X²‖U‖²/(2ε),    κ = ε‖x‖²/(2 ln²2·X²)
 
-on every path and for all U, also one chosen afterwards; so M ≤ loss of U + X²‖U‖²/(2ε) + max{0, M - Ψ}.
+on every path and for all U, also one chosen afterwards; hence M ≤ loss of U + X²‖U‖²/(2ε) + max{0, M - Ψ}.
 
-    on hits      softmax over the labels that could be played, loss -log₂ p_y                    `watch_hit`, O(nnz·K)
-    on answers   one question per label, loss -log₂ σ(±⟨U_k, x⟩) of the label k played alone     `watch_answer`, O(nnz)
+    softmax      on correct labels: softmax over the available labels, loss -log₂ p_y           `softmax_hit`, O(nnz·K)
+    one-vs-all   on every round: the binary loss -log₂ σ(±⟨U_k, x⟩) of the label k played     `one_vs_all_round`, O(nnz)
 
-W = -(ε/X²)Θ, Θ the sum of the gradients (p - e_y) ⊗ x/ln 2. X is the longest row so far and ε never rises, so that the
-step never does, whatever the order of the answers: ε ← min{ε, D²/(2(M - Ψ))} after each, for rules of ‖U‖X near D. With
-κ ≤ 1 no term of Ψ is negative.
+W = -(ε/X²)Θ, where Θ is the sum of the gradients (p - e_y) ⊗ x/ln 2. X is the largest norm so far and ε never
+increases, so the learning rate never increases either, whatever the order of the feedback. After each round
+ε ← min{ε, D²/(2(M - Ψ))}, for rules with ‖U‖X near D. With κ ≤ 1 no term of Ψ is negative.
 """
 
 import math
 from typing import Any, NamedTuple
 
-from gaptron.kernels.exponential import exponentials
-from gaptron.kernels.jit import by_type, class_name, jit
+from gaptron.kernels.compile.exponential import exponentials
+from gaptron.kernels.compile.jit import by_type, class_name, jit
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.rows import add, add_one, row, score_one, scores, sqnorm, zeros
 from gaptron.types import Flags, Integers, Matrix, Observed, Proof, Round, Vector, named
 
-FIRST_STEP = 2.0 * LN2**2  # ε before the first answer: κ ≤ 1, and 1/(2ε) is 0.52
-RADIUS = 20.0  # D: the ‖U‖X that the step is balanced for; what is proved holds for every U
+FIRST_STEP = 2.0 * LN2**2  # ε in the first round: κ ≤ 1, and 1/(2ε) is 0.52
+RADIUS = 20.0  # D: the ‖U‖X that ε is optimised for; the inequality holds for every U
 
 
 def new_run() -> Any:
-    """The numbers of one learner on the side: X², M, Ψ, ε."""
+    """Return the initial X², M, Ψ and ε of one auxiliary learner."""
     return named(square=0.0, mistakes=0, level=0.0, step=FIRST_STEP)
 
 
 @jit
 def lower_step(run: Any) -> None:
-    """ε ← min{ε, D²/(2(M - Ψ))}."""
+    """Update ε ← min{ε, D²/(2(M - Ψ))}."""
     n = run[0]
     excess = n.mistakes - n.level
     if excess > 0.0:
@@ -43,16 +44,16 @@ def lower_step(run: Any) -> None:
 
 
 @jit
-def watch_miss(run: Any, square: float) -> None:
-    """A label that was wrong, on a row with ‖x‖² = square."""
+def softmax_miss(run: Any, square: float) -> None:
+    """Update the softmax learner for a wrong label, on an example with ‖x‖² = square."""
     run[0].square = max(run[0].square, square)
     run[0].mistakes += 1
     lower_step(run)
 
 
 @jit
-def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Flags, r: Vector) -> None:
-    """The label y was right, and the labels of `among` could be played. r is work."""
+def softmax_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, available: Flags, r: Vector) -> None:
+    """Update the softmax learner for a correct label y; r is a buffer."""
     n = run[0]
     n.square = max(n.square, square)
     eta = n.step / n.square if n.square > 0.0 else 0.0
@@ -60,16 +61,16 @@ def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Fla
     shift, top = 0.0, -1
     for k in range(r.shape[0]):
         r[k] *= -eta
-        if among[k] and (top < 0 or r[k] > shift):
+        if available[k] and (top < 0 or r[k] > shift):
             shift, top = r[k], k
     below = shift - r[y]
     exponentials(r, shift, r)
-    own, others = r[y], 0.0  # times e^shift: e^z of y, and of all others together
+    own, others = r[y], 0.0  # e^z of y, and the sum of e^z of all others, divided by e^shift
     for k in range(r.shape[0]):
-        r[k] = r[k] if among[k] and k != y else 0.0
+        r[k] = r[k] if available[k] and k != y else 0.0
         others += r[k]
     total = own + others
-    # -ln p_y; with y on top as the logarithm of 1 + a small number, which rounding cannot make negative.
+    # -ln p_y. If y has the largest score, log1p of a small number, which rounding cannot make negative.
     loss = math.log1p(others) if top == y else below + math.log(total)
     slope = (others / total) ** 2
     for k in range(r.shape[0]):
@@ -83,8 +84,8 @@ def watch_hit(run: Any, Theta: Matrix, x: Any, square: float, y: int, among: Fla
 
 
 @jit
-def watch_answer(run: Any, Theta: Matrix, x: Any, square: float, label: int, hit: bool) -> None:
-    """The label played was right or wrong: one of its K questions is answered."""
+def one_vs_all_round(run: Any, Theta: Matrix, x: Any, square: float, label: int, hit: bool) -> None:
+    """Update the one-vs-all learner for the label played, correct (`hit`) or wrong."""
     n = run[0]
     n.square = max(n.square, square)
     eta = n.step / n.square if n.square > 0.0 else 0.0
@@ -92,38 +93,38 @@ def watch_answer(run: Any, Theta: Matrix, x: Any, square: float, label: int, hit
     against = -z if hit else z  # the loss is ln(1 + e^against)
     small = math.exp(-abs(against))
     loss = max(against, 0.0) + math.log1p(small)
-    wrong = (1.0 if against > 0.0 else small) / (1.0 + small)  # σ(against) = |f - hit|
-    n.level += loss / LN2 - eta * square / (2.0 * LN2**2) * wrong * wrong
-    add_one(Theta, x, label, (-wrong if hit else wrong) / LN2)
+    error = (1.0 if against > 0.0 else small) / (1.0 + small)  # σ(against) = |f - hit|
+    n.level += loss / LN2 - eta * square / (2.0 * LN2**2) * error * error
+    add_one(Theta, x, label, (-error if hit else error) / LN2)
     if not hit:
         n.mistakes += 1
     lower_step(run)
 
 
-# --- beside a learner -----------------------------------------------------------------------------------------
+# --- the evidence of a bandit learner ------------------------------------------------------------------------
 
 
-class Watch(NamedTuple):
-    """All that is kept beside a bandit learner."""
+class Evidence(NamedTuple):
+    """The state of both auxiliary learners."""
 
-    hits: Any  # of Theorem 1: X², M, Ψ, ε
-    hit_sum: Matrix  # its Θ
-    answers: Any  # of Theorem 2
-    answer_sum: Matrix
-    count: Any  # answers heard; those that were worth more than nothing and less than all
-
-
-def new_watch(n_classes: int, n_features: int, sparse: bool) -> Watch:
-    """Nothing was heard yet."""
-    room = n_classes, n_features, sparse
-    return Watch(new_run(), zeros(*room), new_run(), zeros(*room), named(rounds=0, partial=0))
+    softmax: Any  # of Theorem 1: X², M, Ψ, ε
+    softmax_sum: Matrix  # its Θ
+    one_vs_all: Any  # of Theorem 2
+    one_vs_all_sum: Matrix
+    count: Any  # rounds: with reward 0 or 1, partial: with a reward in between, which are left out
 
 
-def proved(seen: Watch, waiting: int) -> Observed:
-    """What is kept, as a caller reads it; `waiting` decisions have no answer."""
-    n = seen.hits[0]
-    proofs = [(_proof(run[0]),) for run in (seen.hits, seen.answers)]
-    return Observed(int(seen.count[0].rounds), waiting, int(n.mistakes), math.sqrt(n.square), *proofs)
+def new_evidence(n_classes: int, n_features: int, sparse: bool) -> Evidence:
+    """Return the state before the first feedback."""
+    shape = n_classes, n_features, sparse
+    return Evidence(new_run(), zeros(*shape), new_run(), zeros(*shape), named(rounds=0, partial=0))
+
+
+def proved(evidence: Evidence, waiting: int) -> Observed:
+    """Return what the evidence proves; `waiting` decisions have no feedback yet."""
+    n = evidence.softmax[0]
+    proofs = [(_proof(run[0]),) for run in (evidence.softmax, evidence.one_vs_all)]
+    return Observed(int(evidence.count[0].rounds), waiting, int(n.mistakes), math.sqrt(n.square), *proofs)
 
 
 def _proof(n: Any) -> Proof:
@@ -131,67 +132,73 @@ def _proof(n: Any) -> Proof:
     return Proof(level, 1.0 / (2.0 * float(n.step)), max(0.0, int(n.mistakes) - level))
 
 
-def check(seen: Watch, learned: int) -> None:
-    """Refuse numbers that no run leaves, where they come from a file."""
-    count, hits, answers = seen.count[0], seen.hits[0], seen.answers[0]
-    if count.rounds + count.partial > learned or hits.mistakes > count.rounds:
-        raise ValueError("more answers were observed than learned from")
-    if hits.mistakes != answers.mistakes or hits.square != answers.square:
-        raise ValueError("the two parts of what was observed are not of the same rounds")
-    for n in (hits, answers):
+def check(evidence: Evidence, learned: int) -> None:
+    """Refuse evidence, read from a file, that no run can produce."""
+    count, softmax, one_vs_all = evidence.count[0], evidence.softmax[0], evidence.one_vs_all[0]
+    if count.rounds + count.partial > learned or softmax.mistakes > count.rounds:
+        raise ValueError("the evidence has more rounds than were learned from")
+    if softmax.mistakes != one_vs_all.mistakes or softmax.square != one_vs_all.square:
+        raise ValueError("the two parts of the evidence are not from the same rounds")
+    for n in (softmax, one_vs_all):
         if not (0.0 < n.step <= FIRST_STEP and n.level >= 0.0 and n.square >= 0.0):
-            raise ValueError("what was observed holds a number out of its range")
+            raise ValueError("the evidence has a number that is out of range")
 
 
-def _hear(seen: Any, x: Any, label: int, reward: float, among: Flags, r: Vector) -> None:
+def _observe(evidence: Any, x: Any, label: int, reward: float, available: Flags, r: Vector) -> None:
     if 0.0 < reward < 1.0:
-        seen.count[0].partial += 1
+        evidence.count[0].partial += 1
         return
     square, hit = sqnorm(x), reward >= 1.0
-    seen.count[0].rounds += 1
+    evidence.count[0].rounds += 1
     if hit:
-        watch_hit(seen.hits, seen.hit_sum, x, square, label, among, r)
+        softmax_hit(evidence.softmax, evidence.softmax_sum, x, square, label, available, r)
     else:
-        watch_miss(seen.hits, square)
-    watch_answer(seen.answers, seen.answer_sum, x, square, label, hit)
+        softmax_miss(evidence.softmax, square)
+    one_vs_all_round(evidence.one_vs_all, evidence.one_vs_all_sum, x, square, label, hit)
 
 
-hear = by_type(lambda *_: _hear, _hear)  # one body: only to be inlined, which halves its cost
-hear.__doc__ = "One answer: the label was worth so much, 1 right, 0 wrong, and those of `among` could be played."
+observe = by_type(lambda *_: _observe, _observe)  # one body; `by_type` inlines it, which halves its cost
+observe.__doc__ = (
+    "Add the feedback of one round to the evidence; the reward is 1 for a correct label and 0 for a wrong one."
+)
 
 
 @jit
-def hear_all(seen: Any, X: Any, labels: Integers, rewards: Vector, among: Any, allowed: Flags, r: Vector) -> None:
-    """Many answers, one after the other. among has a column for each label, or none: then all could be played.
+def observe_all(
+    evidence: Any, X: Any, labels: Integers, rewards: Vector, available: Any, allowed: Flags, r: Vector
+) -> None:
+    """Add the feedback of many rounds, in order. `available` has a column per label, or none if all are available.
 
-    allowed, true throughout, and r are work.
+    `allowed`, initially all true, and r are buffers.
     """
     for t in range(labels.shape[0]):
-        for k in range(among.shape[1]):
-            allowed[k] = among[t, k]
-        hear(seen, row(X, t), labels[t], rewards[t], allowed, r)
+        for k in range(available.shape[1]):
+            allowed[k] = available[t, k]
+        observe(evidence, row(X, t), labels[t], rewards[t], allowed, r)
 
 
-def _watch(seen: Any, x: Any, rd: Round, label: int, r: Vector) -> None:
-    hear(seen, x, label, rd.answer[0].reward, rd.among, r)
+def _update(evidence: Any, x: Any, rd: Round, label: int, r: Vector) -> None:
+    observe(evidence, x, label, rd.feedback[0].reward, rd.available, r)
 
 
-def _look_away(seen: Any, x: Any, rd: Round, label: int, r: Vector) -> None:
+def _skip(evidence: Any, x: Any, rd: Round, label: int, r: Vector) -> None:
     pass
 
 
-watch = by_type(lambda seen, *_: _watch if class_name(seen) == "Watch" else _look_away, _watch)
-watch.__doc__ = "The answer in the round to the label played; r is work, K numbers. Nothing where nothing is kept."
+update_evidence = by_type(lambda evidence, *_: _update if class_name(evidence) == "Evidence" else _skip, _update)
+update_evidence.__doc__ = (
+    "Add the round's feedback to the evidence, if the learner collects any; r is a buffer of K numbers."
+)
 
 
-# --- against a given rule -------------------------------------------------------------------------------------
+# --- comparison with a given rule -------------------------------------------------------------------------------------
 
-ALONE_WRONG, ALONE_RIGHT, BOTH_WRONG = 0, 1, 2  # columns of the counts against given rules
+ALONE_WRONG, ALONE_RIGHT, BOTH_WRONG = 0, 1, 2  # columns of the counts
 
 
 @jit
 def tally(counts: Any, j: int, other: int, label: int, hit: bool) -> None:
-    """Count a round against rule j, which would have played `other`.
+    """Count a round for the comparison with rule j, which would have played `other`.
 
     counts[j] = #{miss, other ≠ label}, #{hit, other ≠ label}, #{miss, other = label}.
     """

@@ -1,24 +1,24 @@
-"""Online regressions that learn f_k(x) ≈ P(y = k | x) from yes/no answers alone, without importance weights.
+"""Online regressions that learn f_k(x) ≈ P(y = k | x) from bandit feedback, without importance weights.
 
-With z the scores, a the label played and b = 1 if it was right, else 0; or b in between, what the label was worth, and
-then f_k(x) ≈ E[b | x, k] and the losses below are mixed with the weights b and 1 - b:
+With z the scores, a the label played and b = 1 if it was correct, else 0. b may also be a reward in between; then
+f_k(x) ≈ E[b | x, k], and the two losses below have the weights b and 1 - b:
 
     squared     f_k = z_k clipped to [0, 1]        ½(f_a - b)²                              row a:  f_a - b
     logistic    f_k = 1/(1 + exp(-z_k))            -ln f_a if b, else -ln(1 - f_a)          row a:  f_a - b
     softmax     f = softmax z                      -ln f_a if b, else -ln(1 - f_a)          right:  f - e_a
                                                                             wrong:  f_a/(1 - f_a)·(e_a - f)
 
-The last column is the derivative of the loss in z, the coefficients of the gradient r ⊗ x; the last line's 1 - f_a is
-kept at 1e-3 or more. The first two move the played label's row alone, O(nnz); the softmax moves all, O(nnz·K).
-Steps are constant, or AdaGrad's.
+The last column is the derivative of the loss in z, the coefficients r of the gradient r ⊗ x. In the last line 1 - f_a
+counts as at least 1e-3. The first two change only the row of the played label, O(nnz); the softmax changes all rows,
+O(nnz·K). Learning rates are constant, or AdaGrad's.
 """
 
 import math
 from typing import Any
 
 from gaptron.kernels.adagrad import descend
-from gaptron.kernels.jit import by_rows, jit
-from gaptron.kernels.likelihood import rewarded
+from gaptron.kernels.compile.jit import by_rows, jit
+from gaptron.kernels.likelihood import reward_gradient
 from gaptron.kernels.rows import add, add_one
 from gaptron.kernels.simplex import softmax
 from gaptron.types import Matrix, Vector
@@ -27,18 +27,18 @@ ORACLES = ("squared", "logistic", "softmax")
 SQUARED, LOGISTIC_ONE, SOFTMAX = 0, 1, 2
 STEPS = ("constant", "adagrad")
 CONSTANT, ADAGRAD = 0, 1
-FLOOR = 1e-8  # AdaGrad's, under the root
+FLOOR = 1e-8  # AdaGrad adds it under the square root
 
 
 def step_for(oracle: str, steps: str, norm: float) -> float:
-    """A step that does well on rows of norm 1; for rows up to X it is divided by X² (AdaGrad: by X)."""
-    X = norm or 1.0  # nothing but zero rows: no step is ever taken
+    """Return a learning rate that does well on examples of norm 1, divided by X² (AdaGrad: by X) for norms up to X."""
+    X = norm or 1.0  # with norm 0 all examples are zero, and no step is ever taken
     return (0.5 if oracle == "squared" else 1.0) / (X if steps == "adagrad" else X * X)
 
 
 @jit
 def sigmoid(z: float) -> float:
-    """1/(1 + exp(-z)), without overflow."""
+    """Return 1/(1 + exp(-z)), without overflow."""
     if z >= 0.0:
         return 1.0 / (1.0 + math.exp(-z))
     e = math.exp(z)
@@ -47,7 +47,7 @@ def sigmoid(z: float) -> float:
 
 @jit
 def predict(oracle: int, z: Vector, top: int, f: Vector) -> None:
-    """Scores to probabilities f; top is the label of the largest score, and of the largest f."""
+    """Write the probabilities f for the scores z; top is the label of the largest score."""
     if oracle == SOFTMAX:
         softmax(z, top, f)
         return
@@ -59,7 +59,7 @@ def _fit(
     W: Matrix, N: Matrix, x: Any, oracle: int, steps: int, step: float, f: Vector, label: int, reward: float, r: Vector
 ) -> None:
     if oracle == SOFTMAX:
-        rewarded(f, label, reward, r)
+        reward_gradient(f, label, reward, r)
     else:
         v = f[label] - reward
         if steps == CONSTANT:
@@ -77,8 +77,8 @@ def _fit(
 
 
 fit = by_rows(_fit, _fit)
-fit.__doc__ = """One step on what the answer to `label` showed, from the probabilities f it was played with.
+fit.__doc__ = """Take one gradient step on the reward of `label`, from the probabilities f that it was played with.
 
-reward is what the label was worth: 1 if it was right, 0 if not, or in between. N: AdaGrad's sums, in the layout of W;
-r: work.
+The reward is 1 if the label was correct, 0 if not, or in between. N holds AdaGrad's sums, in the layout of W; r is a
+buffer.
 """

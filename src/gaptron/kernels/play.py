@@ -1,17 +1,17 @@
-"""The one loop: see x, decide, be shown what the feedback shows, learn.
+"""The loop of every algorithm: observe an example, decide, receive feedback, learn.
 
-`decide` writes nothing but the round and the scratch, so that looking changes nothing; `commit` then writes what the
-decision alone fixes (most algorithms: nothing), and `learn` what its answer teaches. They are verbs whose bodies are
-chosen by the class name of the settings tuple, because that is what the compiler tells such tuples apart by. Each
-algorithm registers its own with `algorithm`: plain functions, or, where they are large, functions that are typed once
-for all entries and kept on disk (`jit.inner`).
+`decide` writes only the round and the scratch, so that scoring changes nothing. `commit` then writes what the decision
+alone fixes in the state (in most algorithms nothing), and `learn` what its feedback changes. Their bodies are chosen by
+the class name of the settings tuple, because the compiler distinguishes such tuples by it. Each algorithm registers its
+own with `algorithm`: plain functions or, where they are large, functions that are compiled once for all entry points
+and kept on disk (`jit.inner`).
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gaptron.kernels.jit import by_type, class_name, jit
-from gaptron.kernels.observed import watch
+from gaptron.kernels.compile.jit import by_type, class_name, jit
+from gaptron.kernels.observed import update_evidence
 from gaptron.kernels.rows import row
 from gaptron.kernels.simplex import best
 from gaptron.types import UNKNOWN, Feedback, Flags, Integers, Matrix, Round, Vector
@@ -20,16 +20,16 @@ FULL = int(Feedback.FULL)
 
 
 class Played(NamedTuple):
-    """What is written down of each round."""
+    """What `play` records of each round."""
 
-    label: Integers  # played
-    top: Integers  # of the largest score
-    truth_probability: Vector  # p(y): what the draw gave the true label, or the mean of what it earns
-    notes: Matrix  # the algorithm's own notes, a row a round
+    label: Integers  # the label played
+    top: Integers  # the label of the largest score
+    truth_probability: Vector  # p(y), the probability of the true label; with rewards of all labels, the mean reward
+    notes: Matrix  # the algorithm's notes, one row per round
 
 
 class Bodies(NamedTuple):
-    """The parts of an algorithm."""
+    """The compiled functions of an algorithm."""
 
     decide: Callable[..., int]
     learn: Callable[..., None]
@@ -49,9 +49,16 @@ def algorithm(
     learn: Callable[..., None],
     commit: Callable[..., None] = _nothing,
 ) -> None:
-    """Tell the loop which decide, learn and commit go with this class of settings."""
+    """Register the functions of an algorithm.
+
+    Args:
+        settings: the class of its settings, by whose name the loop finds them.
+        decide: see `algorithms.protocol.Algorithm.decide`.
+        learn: see `algorithms.protocol.Algorithm.learn`.
+        commit: writes what a decision alone fixes in the state; left out: nothing.
+    """
     if settings.__name__ in _BODIES:
-        raise RuntimeError(f"two algorithms call their settings {settings.__name__}: one would run the other's code")
+        raise RuntimeError(f"two algorithms call their settings {settings.__name__}: rename one of the classes")
     _BODIES[settings.__name__] = Bodies(decide, learn, commit)
 
 
@@ -64,14 +71,14 @@ def _learn(s: Any, state: Any, x: Any, rd: Round, work: Any, label: int, truth: 
 
 
 decide = by_type(lambda s, *_: _BODIES[class_name(s)].decide, _decide)
-decide.__doc__ = "Fill the round and return the label drawn with u ∈ [0, 1). Writes nothing but round and scratch."
+decide.__doc__ = "Fill the round and return the label drawn with u ∈ [0, 1). Writes only the round and the scratch."
 learn = by_type(lambda s, *_: _BODIES[class_name(s)].learn, _learn)
-learn.__doc__ = "Learn from what `decide` left in the round and the scratch, and what the feedback showed of the truth."
+learn.__doc__ = "Learn from the round and the scratch, as `decide` left them, and from what the feedback revealed."
 commit = by_type(lambda s, *_: _BODIES[class_name(s)].commit, _nothing)
-commit.__doc__ = "Take a decision: write what it alone fixes in the state, answered or not."
+commit.__doc__ = "Take a decision: write what it alone fixes in the state, before its feedback."
 
 
-def _reveal_word(feedback: Any, label: int, truth: int) -> int:
+def _reveal_by_kind(feedback: Any, label: int, truth: int) -> int:
     return truth if feedback == FULL or label == truth else UNKNOWN
 
 
@@ -79,13 +86,13 @@ def _reveal_graph(feedback: Any, label: int, truth: int) -> int:
     return truth if feedback[label, truth] else UNKNOWN
 
 
-reveal = by_type(lambda f, *_: _reveal_graph if hasattr(f, "ndim") else _reveal_word, _reveal_word)
-reveal.__doc__ = "What the round shows of the truth: by the feedback's word, or by its graph."
+reveal = by_type(lambda f, *_: _reveal_graph if hasattr(f, "ndim") else _reveal_by_kind, _reveal_by_kind)
+reveal.__doc__ = "The true label, or UNKNOWN where the kind of feedback, or its graph, does not reveal it."
 
 
 @jit
 def trail_of(labels: Integers, truth_probability: Vector, start: int) -> int:
-    """A number that tells the trace of one run from that of another."""
+    """A hash that distinguishes the traces of different runs."""
     trail = start
     for t in range(labels.shape[0]):
         trail = (trail * 31 + labels[t] * 7919 + int(truth_probability[t] * 1e9)) % 2147483647
@@ -101,53 +108,64 @@ def play(
     u: Vector,
     feedback: Any,
     advice: Matrix,
-    among: Any,
-    worth: Matrix,
+    available: Any,
+    rewards: Matrix,
     rd: Round,
     work: Any,
     count: Any,
     out: Played,
-    seen: Any,
-    room: Vector,
+    evidence: Any,
+    buffer: Vector,
 ) -> None:
-    """Every round of a stream held in memory.
+    """Play every round of a chunk of examples.
 
-    advice has as many columns as `rd.advice` has room, or none; among says which labels may be played, or has no
-    columns. worth has a column for what the right label earns, one for each label, or none: then right earns 1. Where
-    every label has its own worth nothing else is right or wrong, and y is not looked at. seen is what is kept beside
-    the learner (`kernels.observed.Watch`, or `Nothing`), room its work space.
+    The rounds are counted here, after the last one, so that state and counts agree whenever the caller is interrupted.
 
-    The rounds are counted here, behind the last of them: whatever interrupts the caller meets a state and a count
-    that agree.
+    Args:
+        s: the settings.
+        state: the state.
+        X: the examples.
+        y: the true labels; not read where every label has its own reward.
+        u: the numbers in [0, 1) that the labels are drawn with.
+        feedback: the kind of feedback, or the feedback graph.
+        advice: the caller's advice, one column per label; no columns: none.
+        available: which labels are available; no columns: all.
+        rewards: one column for the true label, or one per label; no columns: the true label earns 1.
+        rd: the buffers of the round.
+        work: the scratch.
+        count: the counts of the run.
+        out: receives the trace.
+        evidence: what the feedback proves (`kernels.observed.Evidence`), or `Nothing`.
+        buffer: the buffer of the evidence, one number per label.
     """
     for t in range(y.shape[0]):
         x = row(X, t)
         for k in range(advice.shape[1]):
             rd.advice[k] = advice[t, k]
-        for k in range(among.shape[1]):
-            rd.among[k] = among[t, k]
+        for k in range(available.shape[1]):
+            rd.available[k] = available[t, k]
         label = decide(s, state, x, rd, work, u[t])
-        rd.answer[0].label = label
+        rd.feedback[0].label = label
         commit(s, state, rd, work)
         out.label[t] = label
         out.top[t] = best(rd.z)
         for i in range(rd.note.shape[0]):
             out.notes[t, i] = rd.note[i]
-        if worth.shape[1] > 1:
-            shown, reward = label, worth[t, label]
+        if rewards.shape[1] > 1:
+            shown, reward = label, rewards[t, label]
             out.truth_probability[t] = 0.0
             for k in range(rd.p.shape[0]):
-                out.truth_probability[t] += rd.p[k] * worth[t, k]
+                out.truth_probability[t] += rd.p[k] * rewards[t, k]
         else:
             shown = reveal(feedback, label, y[t])
-            reward = 0.0 if shown != label else worth[t, 0] if worth.shape[1] > 0 else 1.0
+            reward = 0.0 if shown != label else rewards[t, 0] if rewards.shape[1] > 0 else 1.0
             out.truth_probability[t] = rd.p[y[t]]
-        if worth.shape[1] > 0 and reward == 0.0:  # worth nothing is wrong
+        if rewards.shape[1] > 0 and reward == 0.0:  # a label without reward is not revealed as the true one
             shown = UNKNOWN
-        rd.answer[0].reward = reward
-        rd.answer[0].chance = rd.p[label if shown == UNKNOWN else shown]
+        rd.feedback[0].reward = reward
+        rd.feedback[0].propensity = rd.p[label if shown == UNKNOWN else shown]
         learn(s, state, x, rd, work, label, shown)
-        watch(seen, x, rd, label, room)
+        update_evidence(evidence, x, rd, label, buffer)
     count[0].decided += y.shape[0]
     count[0].learned += y.shape[0]
     count[0].trail = trail_of(out.label, out.truth_probability, count[0].trail)
@@ -155,7 +173,7 @@ def play(
 
 @jit
 def commit_once(s: Any, state: Any, rd: Round, work: Any, count: Any) -> None:
-    """A decision that another made is taken, and counted."""
+    """Take the decision in the round and the scratch, and count it."""
     commit(s, state, rd, work)
     count[0].decided += 1
 
@@ -171,25 +189,25 @@ def learn_once(
     truth: int,
     count: Any,
     answered: Flags,
-    seen: Any,
-    room: Vector,
+    evidence: Any,
+    buffer: Vector,
 ) -> None:
-    """One round's second half, its count, and that it was answered: no interruption comes between."""
+    """Learn from one round, count it, and mark its decision as answered, without an interruption in between."""
     learn(s, state, x, rd, work, label, truth)
-    watch(seen, x, rd, label, room)
+    update_evidence(evidence, x, rd, label, buffer)
     count[0].learned += 1
     count[0].trail = 0
     answered[0] = True
 
 
 @jit
-def look(
+def score(
     s: Any,
     state: Any,
     X: Any,
     u: float,
     advice: Matrix,
-    among: Any,
+    available: Any,
     rd: Round,
     work: Any,
     count: Any,
@@ -197,29 +215,45 @@ def look(
     Z: Matrix,
     P: Matrix,
 ) -> int:
-    """Decide for many rows and learn nothing; scores and distributions are written where Z and P have columns.
+    """Decide for each example without learning.
 
-    advice and among, a row each, as in `play`. One row is a round's first half: its decision may be taken, which is
-    counted. Returns the last label drawn. One entry for both, because most of it is `decide`.
+    One function serves both to score many examples and to make one decision, because most of its code is `decide`.
+
+    Args:
+        s: the settings.
+        state: the state.
+        X: the examples.
+        u: the number in [0, 1) that each label is drawn with.
+        advice: as in `play`, one row per example.
+        available: as in `play`, one row per example.
+        rd: the buffers of the round.
+        work: the scratch.
+        count: the counts of the run.
+        take: whether each decision is taken and counted.
+        Z: receives the scores; no columns: they are not written.
+        P: receives the distributions, with as many columns as Z.
+
+    Returns:
+        The last label drawn.
     """
     label = UNKNOWN
     if advice.shape[1] == 0:
         for k in range(rd.advice.shape[0]):
             rd.advice[k] = 0.0
-    if among.shape[1] == 0:
-        for k in range(rd.among.shape[0]):
-            rd.among[k] = True
+    if available.shape[1] == 0:
+        for k in range(rd.available.shape[0]):
+            rd.available[k] = True
     for t in range(advice.shape[0]):
         for k in range(advice.shape[1]):
             rd.advice[k] = advice[t, k]
-        for k in range(among.shape[1]):
-            rd.among[k] = among[t, k]
+        for k in range(available.shape[1]):
+            rd.available[k] = available[t, k]
         label = decide(s, state, row(X, t), rd, work, u)
         for k in range(Z.shape[1]):
             Z[t, k] = rd.z[k]
             P[t, k] = rd.p[k]
         if take:
-            rd.answer[0].label = label
+            rd.feedback[0].label = label
             commit(s, state, rd, work)
             count[0].decided += 1
     return label

@@ -1,39 +1,46 @@
-"""Verbs on scores and distributions over labels. All O(K).
+"""Operations on scores and distributions over labels. All O(K).
 
-A label that is not available in a round has the score -∞, which `exclude` gives it. Every verb here then leaves it out
-by itself: it is never the top, never a rival unless there is none, and its probability is exactly 0.
+A label that is not available in a round has the score -∞ (`mask_unavailable`). Every function here then excludes it: it
+is never the top label, never the rival unless there is no other, and its probability is exactly 0.
 """
 
 import math
 
-from gaptron.kernels.exponential import exponentials
-from gaptron.kernels.jit import jit, jit_reordered
+from gaptron.kernels.compile.exponential import exponentials
+from gaptron.kernels.compile.jit import jit, jit_reordered
 from gaptron.types import Flags, Vector
 
 
 @jit
-def exclude(z: Vector, among: Flags) -> int:
-    """Give the labels that are not available the score -∞. Returns how many are available."""
+def mask_unavailable(z: Vector, available: Flags) -> int:
+    """Set the scores of unavailable labels to -∞, and return how many labels are available."""
     n = 0
     for k in range(z.shape[0]):
-        n += among[k]
-        if not among[k]:
+        n += available[k]
+        if not available[k]:
             z[k] = -math.inf
     return n
 
 
 @jit
-def available(among: Flags) -> int:
-    """How many labels are available."""
+def count_available(available: Flags) -> int:
+    """Return how many labels are available."""
     n = 0
-    for k in range(among.shape[0]):
-        n += among[k]
+    for k in range(available.shape[0]):
+        n += available[k]
     return n
 
 
 @jit
+def multiply(z: Vector, c: float) -> None:
+    """z ← c·z."""
+    for k in range(z.shape[0]):
+        z[k] *= c
+
+
+@jit
 def best(z: Vector) -> int:
-    """The top label; of equals, the lowest."""
+    """Return the label of the largest score; the lowest one on ties."""
     top, highest = 0, z[0]
     for k in range(1, z.shape[0]):
         if z[k] > highest:
@@ -43,7 +50,7 @@ def best(z: Vector) -> int:
 
 @jit
 def rival(z: Vector, y: int) -> int:
-    """The best label other than y; of equals, the lowest."""
+    """Return the label of the largest score other than y; the lowest one on ties."""
     other = 1 if y == 0 else 0
     highest = z[other]
     for k in range(other + 1, z.shape[0]):
@@ -54,9 +61,9 @@ def rival(z: Vector, y: int) -> int:
 
 @jit
 def softmax(z: Vector, top: int, p: Vector) -> float:
-    """p_k = exp z_k / Σ exp z, shifted by the top score so that nothing overflows.
+    """Write p_k = exp z_k / Σ exp z, shifted by the top score to avoid overflow.
 
-    Returns 1 - p_top as the sum of the others: never rounded to 0 while they are there.
+    Returns 1 - p_top, computed as the sum of the other probabilities, so that it is not rounded to 0.
     """
     exponentials(z, z[top], p)
     p[top], rest = 0.0, 0.0
@@ -71,7 +78,7 @@ def softmax(z: Vector, top: int, p: Vector) -> float:
 
 @jit
 def logsumexp(z: Vector) -> float:
-    """ln Σ exp z, shifted so that nothing overflows."""
+    """Return ln Σ exp z, shifted to avoid overflow."""
     shift = z[best(z)]
     total = 0.0
     for k in range(z.shape[0]):
@@ -80,17 +87,17 @@ def logsumexp(z: Vector) -> float:
 
 
 @jit
-def mix_uniform(p: Vector, among: Flags, top: int, a: float) -> None:
-    """p = (1 - a) e_top + a/n over the n available labels."""
-    n = available(among)
+def mix_uniform(p: Vector, available: Flags, top: int, a: float) -> None:
+    """Write p = (1 - a) e_top + a/n over the n available labels."""
+    n = count_available(available)
     for k in range(p.shape[0]):
-        p[k] = a / n if among[k] else 0.0
+        p[k] = a / n if available[k] else 0.0
     p[top] += 1.0 - a
 
 
 @jit
 def inverse_gap(f: Vector, z: Vector, n: int, top: int, gamma: float, q: Vector) -> None:
-    """q(k) = 1/(n + γ(f_top - f_k)) for the n available labels, those with z_k > -∞; what is left goes to the top."""
+    """Write q(k) = 1/(n + γ(f_top - f_k)) for the n available labels, z_k > -∞; the remainder goes to the top label."""
     rest = 0.0
     for k in range(f.shape[0]):
         q[k] = 0.0
@@ -102,7 +109,7 @@ def inverse_gap(f: Vector, z: Vector, n: int, top: int, gamma: float, q: Vector)
 
 @jit
 def point(p: Vector, top: int) -> None:
-    """p = e_top."""
+    """Write p = e_top."""
     for k in range(p.shape[0]):
         p[k] = 0.0
     p[top] = 1.0
@@ -110,12 +117,12 @@ def point(p: Vector, top: int) -> None:
 
 @jit
 def draw(p: Vector, top: int, u: float) -> int:
-    """A label from p by its inverse distribution function at u ∈ [0, 1); what rounding leaves goes to the top.
+    """Draw a label from p by the inverse distribution function at u ∈ [0, 1); a rounding remainder goes to the top.
 
-    u is one of 2⁵³ steps and is moved to the middle of its step: u = 0 must not pick a label of probability 1e-300.
+    u is a multiple of 2⁻⁵³ and is moved to the middle of its step: u = 0 must not pick a label of probability 1e-300.
     """
     u += 2.0**-54
-    # Counting instead of stopping: a branch the processor cannot foresee costs more than the rest of the sum.
+    # No early exit: a mispredicted branch costs more than the rest of the sum.
     label, reached = 0, 0.0
     for k in range(p.shape[0]):
         reached += p[k]
@@ -125,56 +132,59 @@ def draw(p: Vector, top: int, u: float) -> int:
 
 @jit_reordered
 def roots(b: Vector, c: Vector, level: float, q: Vector) -> float:
-    """q_y = the root ρ ≥ 0 of ρ² - (b_y - λ)ρ - c_y = 0, c ≥ 0, without cancellation. Returns their sum.
+    """Write q_y = the root ρ ≥ 0 of ρ² - (b_y - λ)ρ - c_y = 0, c ≥ 0, without cancellation, and return their sum.
 
-    No branch: so the vector unit takes several labels at once.
+    There are no branches, so the loop is vectorised.
     """
     for y in range(b.shape[0]):
-        lead = b[y] - level
-        wide = math.sqrt(lead * lead + 4.0 * c[y])
-        up = lead > 0.0
-        q[y] = (lead + wide if up else 4.0 * c[y]) / (2.0 if up else 2.0 * max(wide - lead, 1e-300))
+        linear = b[y] - level
+        root = math.sqrt(linear * linear + 4.0 * c[y])
+        positive = linear > 0.0
+        q[y] = (linear + root if positive else 4.0 * c[y]) / (2.0 if positive else 2.0 * max(root - linear, 1e-300))
     total = 0.0
     for y in range(b.shape[0]):
         total += q[y]
     return total
 
 
-RARE, SELDOM = 2.0**-53, 2.0**-40
+TOO_RARE = 2.0**-53  # a draw of 53 bits never finds a label of a smaller probability
+RAISED = 2.0**-40  # the probability that such a label gets
 
 
 @jit
 def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
-    """Give labels too rare for a draw of 53 bits ever to find, where c_y > 0 says they count, 2⁻⁴⁰ from the largest.
+    """Raise probabilities below `TOO_RARE` of labels with c_y > 0 to `RAISED`, at the expense of the largest one.
 
-    Returns the level that the gaps now keep.
+    Returns the level that the gaps do not exceed afterwards.
     """
-    taken = 0.0
+    added = 0.0
     for y in range(q.shape[0]):
-        if q[y] < RARE and c[y] > 0.0:
-            taken += SELDOM - q[y]
-            q[y] = SELDOM
-    if taken == 0.0:
+        if q[y] < TOO_RARE and c[y] > 0.0:
+            added += RAISED - q[y]
+            q[y] = RAISED
+    if added == 0.0:
         return level
     top = best(q)
-    q[top] -= taken
+    q[top] -= added
     return max(level, float(b[top] - q[top] + c[top] / q[top]))
 
 
 @jit
-def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float, bool]:
-    """The distribution that gives each label no more than its surrogate gap demands.
+def least_exploration(b: Vector, c: Vector, top: int, q: Vector) -> tuple[float, bool]:
+    """Write the distribution with the least probability of every label that keeps its surrogate gap at or below λ.
 
-    Label y's gap at probability q is b_y - q + c_y/q, so that gap ≤ λ asks for q(y) ≥ ρ_y(λ), the root of
-    ρ² - (b_y - λ)ρ - c_y. If the demands at λ = 0 sum to at most 1, they are met and the heir gets what is left. Else λ
-    rises until they do: Newton from the left on the convex, falling S(λ) = Σ ρ_y(λ). A label with b = -∞ and c = 0
-    demands nothing and gets nothing.
-    Returns the level λ that the gaps of the q really played keep, and whether it had to rise.
+    The gap of label y at probability q is b_y - q + c_y/q. It is at most λ if q(y) ≥ ρ_y(λ), the root of
+    ρ² - (b_y - λ)ρ - c_y. If these probabilities sum to at most 1 at λ = 0, they are used, and `top` gets the
+    remainder. Otherwise λ increases until they do: Newton's method from the left on the convex, decreasing
+    S(λ) = Σ ρ_y(λ). A label with b = -∞ and c = 0 gets probability 0.
+
+    Returns:
+        The level λ that the gaps of the final q do not exceed, and whether λ had to increase.
     """
     K = b.shape[0]
     S = roots(b, c, 0.0, q)
     if S <= 1.0:
-        q[heir] += 1.0 - S
+        q[top] += 1.0 - S
         return raise_rare(b, c, 0.0, q), False
     level = 0.0
     for _ in range(100):
@@ -186,7 +196,7 @@ def least_exploration(b: Vector, c: Vector, heir: int, q: Vector) -> tuple[float
                 slope += q[y] / (2.0 * q[y] - (b[y] - level))
         level += (S - 1.0) / slope
         S = roots(b, c, level, q)
-    worst = 0.0  # q = ρ/S leaves gap(y) = λ + (S - 1)(ρ/S + c/ρ), and c/ρ = ρ - b
+    worst = 0.0  # q = ρ/S has gap(y) = λ + (S - 1)(ρ/S + c/ρ), and c/ρ = ρ - b
     for y in range(K):
         if q[y] > 0.0:
             worst = max(worst, q[y] / S + q[y] - (b[y] - level))

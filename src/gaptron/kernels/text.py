@@ -1,11 +1,11 @@
-"""Rounds out of bytes, in one pass: the svmlight and the Vowpal Wabbit text format.
+"""Parse the svmlight and the Vowpal Wabbit text format in one pass over the bytes.
 
-The bytes must end with a line feed, so that no loop asks where they end. Places in them are unsigned: the compiler
-would otherwise look at each for a count from the end, which takes a third of the time.
+The bytes must end with a line feed, so that no loop has to check for the end. Positions are unsigned: for signed ones
+the compiled code would check whether each of them counts from the end, which takes a third of the time.
 
-A number of at most 15 digits with a small power of ten is the quotient or product of two numbers that float64 holds
-exactly, and so comes out as `float` reads it; one of up to 19 digits is corrected by what the first rounding left, and
-read if that settles the last bit. Any other is left to the caller, by its place in the bytes.
+A number of at most 15 digits with a small power of ten is the quotient or product of two numbers that float64
+represents exactly, so the result equals that of `float`. A number of up to 19 digits is corrected by the error of the
+first rounding, and parsed if that decides the last bit. Any other number is deferred: the caller gets its position.
 """
 
 import zlib
@@ -13,30 +13,30 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.kernels.jit import inner, jit
+from gaptron.kernels.compile.jit import inner, jit
 
 EXACT_DIGITS, MOST_DIGITS, EXACT_POWER = 15, 19, 22
 POWERS = 10.0 ** np.arange(EXACT_POWER + 1)
-READ, LEFT, WRONG = 0, 1, 2  # a number was read; it is left to the caller; it is none
-NO_NUMBER = 9  # bytes of the longest word that is no plain number and may yet be one: +infinity
-SPLIT = 2.0**27 + 1.0  # cuts a float64 in two halves
-SURE = 2.0**-40  # far above the relative error of what a correction is made of
+PARSED, DEFERRED, INVALID = 0, 1, 2  # outcomes of parsing a number; a deferred one is parsed by the caller
+MAX_SPECIAL = 9  # bytes of the longest special number, +infinity
+SPLIT = 2.0**27 + 1.0  # splits a float64 into two halves (Dekker)
+SLACK = 2.0**-40  # far above the relative error of a correction
 EXACT = np.uint64(2**53)
 
-# Bytes, and not plain numbers: the compiler would make a function anew for every number it is given.
+# Typed bytes: for plain integers the compiler would compile a function for every value.
 LINE, SPACE, COMMENT, COLON, BAR, QUOTE = (np.uint8(byte) for byte in b"\n #:|'")
 ZERO, ONE, TEN = np.uint64(0), np.uint64(1), np.uint64(10)
 
-CRC = np.empty(256, dtype=np.uint64)  # the steps of zlib's crc32
+CRC = np.empty(256, dtype=np.uint64)  # the table of zlib's crc32
 for _byte in range(256):
     CRC[_byte ^ 255] = zlib.crc32(bytes([_byte])) ^ 0xFF000000
 CRC_START, CRC_END, CRC_SHIFT, LOW_BYTE = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF), np.uint64(8), np.uint64(255)
-CARET = np.uint64(94)  # stands between a namespace and a feature's name
-PROBES = 32  # places of a table that are looked at for a label
-PLACE_BITS = 9  # of a key that says where in its row an entry stands
-LONG_ROW = 1 << PLACE_BITS  # entries past which the caller puts a row in order
-NARROW = 1 << 31 - PLACE_BITS  # columns whose numbers leave room for a place in 32 bits
-LANES = 16
+CARET = np.uint64(94)  # between a namespace and a feature's name
+PROBES = 32  # positions of the hash table that are searched for a label
+POSITION_BITS = 9  # of a key, for the position of an entry in its row
+LONG_ROW = 1 << POSITION_BITS  # entries; longer rows are sorted by the caller
+NARROW = 1 << 31 - POSITION_BITS  # columns; their numbers fit into 32 bits with a position
+LANES = 16  # keys that are compared at a time
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------
@@ -44,15 +44,15 @@ LANES = 16
 
 @inner
 def is_space(c: int) -> bool:
-    """Is this byte white space, ends of lines among it?"""
+    """Return whether this byte is white space, including line ends."""
     return c == 32 or 9 <= c <= 13
 
 
 @inner
 def number(data: Any, at: Any, end: Any) -> tuple[float, Any, int]:
-    """The number that begins here, the place after its word, and READ, LEFT or WRONG.
+    """Return the number at a position, the position after it, and PARSED, DEFERRED or INVALID.
 
-    A word ends at white space or at the byte `end`.
+    It ends at white space or at the byte `end`.
     """
     start = at
     c = data[at]
@@ -79,13 +79,13 @@ def number(data: Any, at: Any, end: Any) -> tuple[float, Any, int]:
         if digits <= EXACT_DIGITS:
             value = float(mantissa) / POWERS[at - first]
     if 0 < digits <= EXACT_DIGITS and (is_space(c) or c == end):
-        return (-value if negative else value), at, READ
+        return (-value if negative else value), at, PARSED
     return any_number(data, start, end)
 
 
 @jit
 def any_number(data: Any, at: Any, end: Any) -> tuple[float, Any, int]:
-    """The same for a number of any form."""
+    """Do the same for a number in any notation."""
     start = at
     negative = data[at] == 45
     if negative or data[at] == 43:
@@ -123,17 +123,17 @@ def any_number(data: Any, at: Any, end: Any) -> tuple[float, Any, int]:
     while not (is_space(data[at]) or data[at] == end):
         at += ONE
     if not (plain and ended):
-        # NaN and infinity are words of letters, and few: the caller knows them.
-        return 0.0, at, LEFT if start < at <= start + np.uint64(NO_NUMBER) and not plain else WRONG
+        # NaN and infinity are rare: the caller parses them.
+        return 0.0, at, DEFERRED if start < at <= start + np.uint64(MAX_SPECIAL) and not plain else INVALID
     if digits > MOST_DIGITS or power > EXACT_POWER or power < -EXACT_POWER:
-        return 0.0, at, LEFT
-    value, sure = scaled(mantissa, power)
-    return (-value if negative else value), at, READ if sure else LEFT
+        return 0.0, at, DEFERRED
+    value, exact = scaled(mantissa, power)
+    return (-value if negative else value), at, PARSED if exact else DEFERRED
 
 
 @jit
 def scaled(mantissa: Any, power: int) -> tuple[float, bool]:
-    """The float64 nearest to mantissa · 10^power, and whether that is sure."""
+    """Return the float64 nearest to mantissa · 10^power, and whether it is certain to be the nearest."""
     ten = POWERS[abs(power)]
     rounded = float(mantissa)
     near = rounded * ten if power >= 0 else rounded / ten
@@ -142,18 +142,18 @@ def scaled(mantissa: Any, power: int) -> tuple[float, bool]:
     if rounded >= 2.0**63:
         return 0.0, False
     lost = float(np.int64(mantissa) - np.int64(rounded))
-    # The product of two numbers is another number and a rest, both exact, by the halves of each (Dekker).
+    # The exact product of two numbers is the sum of a float64 and a remainder, computed from halves (Dekker).
     one = rounded if power >= 0 else near
     product = one * ten
     one_high, ten_high = SPLIT * one - (SPLIT * one - one), SPLIT * ten - (SPLIT * ten - ten)
     one_low, ten_low = one - one_high, ten - ten_high
-    rest = ((one_high * ten_high - product) + one_high * ten_low + one_low * ten_high) + one_low * ten_low
+    error = ((one_high * ten_high - product) + one_high * ten_low + one_low * ten_high) + one_low * ten_low
     if power >= 0:
         lost *= ten
-        more, slack = rest + lost, SURE * (abs(rest) + abs(lost))
+        more, slack = error + lost, SLACK * (abs(error) + abs(lost))
     else:
-        rest = (rounded - product) - rest
-        more, slack = (rest + lost) / ten, SURE * (abs(rest) + abs(lost)) / ten
+        error = (rounded - product) - error
+        more, slack = (error + lost) / ten, SLACK * (abs(error) + abs(lost)) / ten
     least, most = near + (more - slack), near + (more + slack)
     return least, least == most
 
@@ -163,18 +163,20 @@ def scaled(mantissa: Any, power: int) -> tuple[float, bool]:
 
 @jit
 def svmlight(
-    data: Any, labels: Any, ends: Any, indices: Any, values: Any, left: Any, largest: int
+    data: Any, labels: Any, ends: Any, indices: Any, values: Any, deferred: Any, largest: int
 ) -> tuple[int, int, int, int, int]:
-    """Read lines `label index:value ...` into the arrays.
+    """Parse lines `label index:value ...` into the arrays.
 
-    Gives how many rows there are, how many numbers are left, the smallest and the largest index (`largest` and -1 if
-    there are none), and the row at fault, -1 if none is. A row of `left` is (slot, start, stop): where a number left
-    to the caller belongs, and its bytes. The slot is that of its value, or -1 - row for the label of a row. Where
-    `left` is too short the rest of them is only counted.
+    A row of `deferred` is (slot, start, stop): where a deferred number belongs, and its bytes. The slot is the index of
+    its value, or -1 - row for the label of a row. If `deferred` is too short, further numbers are only counted.
+
+    Returns:
+        The number of rows, the number of deferred numbers, the smallest and the largest index (`largest` and -1 if
+        there are none), and the invalid row, or -1.
     """
     size = np.uint64(data.shape[0])
     at, entries = ZERO, ZERO
-    rows, many, lowest, highest = 0, 0, largest, -1
+    rows, n_deferred, lowest, highest = 0, 0, largest, -1
     while at < size:
         c = data[at]
         while is_space(c) and c != LINE:
@@ -183,12 +185,12 @@ def svmlight(
         if c != COMMENT and c != LINE:
             start = at
             value, at, kind = any_number(data, at, COMMENT)
-            if kind == WRONG:
-                return rows, many, lowest, highest, rows
-            if kind == LEFT:
-                if many < left.shape[0]:
-                    left[many, 0], left[many, 1], left[many, 2] = -1 - rows, start, at
-                many += 1
+            if kind == INVALID:
+                return rows, n_deferred, lowest, highest, rows
+            if kind == DEFERRED:
+                if n_deferred < deferred.shape[0]:
+                    deferred[n_deferred, 0], deferred[n_deferred, 1], deferred[n_deferred, 2] = -1 - rows, start, at
+                n_deferred += 1
             labels[rows] = value
             last = -1
             pairs = False
@@ -210,7 +212,7 @@ def svmlight(
                 if c != COLON or at == start or index <= last or index > largest:
                     query = at == start and not pairs and c == 113 and data[at + ONE] == 105
                     if not (query and data[at + ONE + ONE] == 100 and data[at + ONE + ONE + ONE] == COLON):
-                        return rows, many, lowest, highest, rows
+                        return rows, n_deferred, lowest, highest, rows
                     while not is_space(data[at]) and data[at] != COMMENT:
                         at += ONE
                     pairs = True
@@ -218,12 +220,12 @@ def svmlight(
                 at += ONE
                 start = at
                 value, at, kind = number(data, at, COMMENT)
-                if kind == WRONG or at == start:
-                    return rows, many, lowest, highest, rows
-                if kind == LEFT:
-                    if many < left.shape[0]:
-                        left[many, 0], left[many, 1], left[many, 2] = entries, start, at
-                    many += 1
+                if kind == INVALID or at == start:
+                    return rows, n_deferred, lowest, highest, rows
+                if kind == DEFERRED:
+                    if n_deferred < deferred.shape[0]:
+                        deferred[n_deferred, 0], deferred[n_deferred, 1], deferred[n_deferred, 2] = entries, start, at
+                    n_deferred += 1
                 indices[entries] = index
                 values[entries] = value
                 entries += ONE
@@ -234,17 +236,17 @@ def svmlight(
             highest = max(highest, last)
             rows += 1
             ends[rows] = entries
-        while data[at] != LINE:  # the rest of the line is a comment
+        while data[at] != LINE:  # skip a comment
             at += ONE
         at += ONE
-    return rows, many, lowest, highest, -1
+    return rows, n_deferred, lowest, highest, -1
 
 
 @jit
 def svmlight_outline(data: Any, ends: Any, out: Any) -> Any:
-    """Of every line the first three words and the last one: its label, a query, its smallest and its largest index.
+    """Copy the first three words and the last one of every line: label, query, smallest and largest index.
 
-    `ends` has the places of the line feeds. Gives how many bytes of `out` were written.
+    `ends` has the positions of the line feeds. Returns how n_deferred bytes of `out` were written.
     """
     size, start = ZERO, ZERO
     for line in range(ends.shape[0]):
@@ -284,9 +286,9 @@ def svmlight_outline(data: Any, ends: Any, out: Any) -> Any:
 
 @jit
 def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: Any) -> Any:
-    """The number of this label among those of `spans`: `known` if it is new and has been added, -1 if it has no place.
+    """Return the code of a label: `known` if it is new and was added, -1 if the hash table has no position for it.
 
-    `spans` has the bytes (start, stop) of every label; `table`, of a power of two places, finds them by a hash.
+    `spans` has the bytes (start, stop) of every label; the size of `table`, the hash table, is a power of two.
     """
     place = CRC_START
     for at in range(start, stop):
@@ -312,19 +314,19 @@ def label_of(data: Any, start: Any, stop: Any, table: Any, spans: Any, known: An
 
 
 @jit
-def in_order(indices: Any, values: Any, first: Any, last: Any, keys: Any, ranked: Any, spare: Any) -> Any:
-    """Put a row's entries, from `first` to before `last`, in the order of their indices; those that meet are added.
+def sort_row(indices: Any, values: Any, first: Any, last: Any, keys: Any, ranked: Any, spare: Any) -> Any:
+    """Sort a row's entries, from `first` to before `last`, by index, and add up those with equal indices.
 
-    Gives the place after the last one that remains. `keys`, `ranked` and `spare` are work space for `LONG_ROW` entries;
-    keys of 32 bits do for a width of up to `NARROW`. To count the smaller ones of each takes quadratic time, but no
-    branch that the processor could guess wrong: six times as fast as sorting by comparisons for 44 entries, and not
-    slower up to some hundreds. Not `inner`, which would end the vector loop.
+    Returns the position after the last remaining entry. `keys`, `ranked` and `spare` are buffers for `LONG_ROW`
+    entries; keys of 32 bits suffice for a width of up to `NARROW`. The rank of an entry is the number of smaller keys.
+    This takes quadratic time but has no branches to mispredict: it is six times as fast as sorting by comparisons for
+    44 entries, and not slower up to some hundreds. Not `inner`, because the loop would not be vectorised then.
     """
     count, largest = np.int64(last - first), np.int64(0)
     for j in range(count):
-        key = np.int64(indices[first + np.uint64(j)]) << PLACE_BITS | j  # no two are alike: sums have one order
+        key = np.int64(indices[first + np.uint64(j)]) << POSITION_BITS | j  # keys are distinct, so sums have one order
         keys[j], spare[j], largest = key, values[first + np.uint64(j)], max(largest, key)
-    padded = count + -count % LANES  # whole vectors: a rest of some keys would take as long as all the others
+    padded = count + -count % LANES  # whole vectors: a remainder would take as long as all the others
     for j in range(count, padded):
         keys[j] = largest
     for j in range(count):
@@ -334,7 +336,7 @@ def in_order(indices: Any, values: Any, first: Any, last: Any, keys: Any, ranked
         ranked[rank] = own
     before = -1
     for j in range(count):
-        index, value = ranked[j] >> PLACE_BITS, spare[ranked[j] & (LONG_ROW - 1)]
+        index, value = ranked[j] >> POSITION_BITS, spare[ranked[j] & (LONG_ROW - 1)]
         if index == before:
             values[first - ONE] += value
         else:
@@ -347,7 +349,7 @@ def in_order(indices: Any, values: Any, first: Any, last: Any, keys: Any, ranked
 def vw(
     data: Any,
     width: Any,
-    marks: Any,
+    codes: Any,
     table: Any,
     spans: Any,
     ends: Any,
@@ -356,20 +358,22 @@ def vw(
     keys: Any,
     ranked: Any,
     spare: Any,
-    left: Any,
+    deferred: Any,
 ) -> tuple[int, int, int, bool, int]:
-    """Read lines `label [importance] ['tag] |namespace[:weight] feature[:value] ...` into the arrays.
+    """Parse lines `label [importance] ['tag] |namespace[:weight] feature[:value] ...` into the arrays.
 
-    Gives how many rows there are, how many labels, how many places are left to the caller, whether rows are as yet
-    out of order, and the row at fault, -1 if none is. A row of `left` is (slot, start, stop): of a number, whose slot
-    holds what to multiply it with, or, with slot -1 - row, all of a line before its first bar.
+    A row of `deferred` is (slot, start, stop). It is a number, to be multiplied with the value in its slot, or, with
+    slot -1 - row, everything before the first bar of a line.
+
+    Returns:
+        The number of rows, labels and deferred items, whether there are unsorted rows, and the invalid row, or -1.
     """
     size = np.uint64(data.shape[0])
     power_of_two = width & (width - ONE) == ZERO
     at, entries = ZERO, ZERO
-    rows, many = 0, 0
+    rows, n_deferred = 0, 0
     known: Any = np.int64(0)
-    untidy = False
+    unsorted = False
     while at < size:
         c = data[at]
         while is_space(c) and c != LINE:
@@ -378,16 +382,16 @@ def vw(
         if c == LINE:
             at += ONE
             continue
-        # --- what stands before the first bar
+        # --- before the first bar
         head, label, label_end, second, last_word = at, at, at, at, at
-        words, mark, plain, apart = 0, -1, True, True
+        words, code, plain, apart = 0, -1, True, True
         while c != BAR:
             if c == LINE:
-                return rows, known, many, untidy, rows
+                return rows, known, n_deferred, unsorted, rows
             if is_space(c):
                 apart = True
             else:
-                if c > 127 or 28 <= c <= 31:  # white space of other alphabets, perhaps
+                if c > 127 or 28 <= c <= 31:  # possibly white space of Unicode
                     plain = False
                 if apart:
                     words += 1
@@ -403,23 +407,23 @@ def vw(
             if words > 0 and (not apart or data[last_word] == QUOTE):
                 words -= 1
             if words == 0 or words > 2:
-                return rows, known, many, untidy, rows
+                return rows, known, n_deferred, unsorted, rows
             if words == 2:
                 weight, _, kind = any_number(data, second, BAR)
-                if kind != READ or weight != 1.0:
-                    return rows, known, many, untidy, rows
-            mark = label_of(data, label, label_end, table, spans, known)
-        if mark < 0:
-            if many < left.shape[0]:
-                left[many, 0], left[many, 1], left[many, 2] = -1 - rows, head, at
-            many += 1
-        elif mark == known:
+                if kind != PARSED or weight != 1.0:
+                    return rows, known, n_deferred, unsorted, rows
+            code = label_of(data, label, label_end, table, spans, known)
+        if code < 0:
+            if n_deferred < deferred.shape[0]:
+                deferred[n_deferred, 0], deferred[n_deferred, 1], deferred[n_deferred, 2] = -1 - rows, head, at
+            n_deferred += 1
+        elif code == known:
             known += 1
-        marks[rows] = mark
+        codes[rows] = code
         # --- the features
-        first, waits = entries, False
+        first, incomplete = entries, False
         before: Any = -1
-        tidy: Any = True
+        increasing: Any = True
         factor, prefix = 1.0, CRC_START
         while c != LINE:
             if c == BAR:  # a namespace
@@ -437,14 +441,14 @@ def vw(
                     c = data[at]
                     if not is_space(c) and c != BAR:
                         factor, at, kind = any_number(data, at, BAR)
-                        if kind != READ:
-                            return rows, known, many, untidy, rows
+                        if kind != PARSED:
+                            return rows, known, n_deferred, unsorted, rows
                         c = data[at]
             elif is_space(c):
                 at += ONE
                 c = data[at]
             elif c == COLON:
-                return rows, known, many, untidy, rows
+                return rows, known, n_deferred, unsorted, rows
             else:
                 state = prefix
                 while not is_space(c) and c != COLON and c != BAR:
@@ -458,32 +462,36 @@ def vw(
                     at += ONE
                     start = at
                     value, at, kind = number(data, at, BAR)
-                    if kind == WRONG or at == start:
-                        return rows, known, many, untidy, rows
-                    if kind == LEFT:
-                        if many < left.shape[0]:
-                            left[many, 0], left[many, 1], left[many, 2] = entries, start, at
-                        many += 1
-                        waits, value = True, 1.0
+                    if kind == INVALID or at == start:
+                        return rows, known, n_deferred, unsorted, rows
+                    if kind == DEFERRED:
+                        if n_deferred < deferred.shape[0]:
+                            deferred[n_deferred, 0], deferred[n_deferred, 1], deferred[n_deferred, 2] = (
+                                entries,
+                                start,
+                                at,
+                            )
+                        n_deferred += 1
+                        incomplete, value = True, 1.0
                     c = data[at]
                 indices[entries] = index
                 values[entries] = factor * value
-                tidy = tidy and index > before
+                increasing = increasing and index > before
                 before = index
                 entries += ONE
-        if waits or (not tidy and np.int64(entries - first) > keys.shape[0]):
-            untidy = True  # until all values are known; or the row is too long to be put in order here
-        elif not tidy:
-            entries = in_order(indices, values, first, entries, keys, ranked, spare)
+        if incomplete or (not increasing and np.int64(entries - first) > keys.shape[0]):
+            unsorted = True  # a value is missing, or the row is too long to be sorted here
+        elif not increasing:
+            entries = sort_row(indices, values, first, entries, keys, ranked, spare)
         rows += 1
         ends[rows] = entries
         at += ONE
-    return rows, known, many, untidy, -1
+    return rows, known, n_deferred, unsorted, -1
 
 
 @jit
 def vw_outline(data: Any, ends: Any, out: Any) -> Any:
-    """Of every line what stands before its features, and the first bar. The rest as in `svmlight_outline`."""
+    """Copy every line up to its first bar; otherwise like `svmlight_outline`."""
     size, start = ZERO, ZERO
     for line in range(ends.shape[0]):
         end = np.uint64(ends[line])

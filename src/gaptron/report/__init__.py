@@ -1,1 +1,1 @@
-"""Figures, the columns of tables, and the page of a comparison. Nothing else draws."""
+"""Figures, tables and the HTML report of a comparison. No other package draws."""

@@ -1,4 +1,4 @@
-"""The paper's two tables, filled in by the code, and its Figure 1."""
+"""The paper's two tables, computed by the code, and its Figure 1."""
 
 import math
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from gaptron.algorithms import NAMES, gaptron, load
-from gaptron.report.colours import BLUE, GREEN, VERMILLION
+from gaptron.report.theme import BLUE, GREEN, VERMILLION
 from gaptron.types import Feedback, Loss, Problem, Vector
 
 
 def overview() -> Iterator[tuple[str, ...]]:
-    """The paper's Table 1: a row per algorithm of the library."""
-    yield ("algorithm", "feedback", "losses", "regret, full", "regret, bandit", "time a round", "memory", "paper")
+    """Yield the rows of the paper's Table 1, one per algorithm of the library."""
+    yield ("algorithm", "feedback", "losses", "regret, full", "regret, bandit", "time per round", "memory", "paper")
     for name in NAMES:
         card = load(name).CARD
         feedback = ", ".join(word.word for word in card.feedback)
@@ -31,7 +31,7 @@ def overview() -> Iterator[tuple[str, ...]]:
 
 
 def settings(n_classes: int, norm: float, radius: float, horizon: int) -> Iterator[tuple[str, ...]]:
-    """The paper's table of settings, in numbers for one problem."""
+    """Yield the rows of the paper's table of settings, with the values for one problem."""
     yield ("loss", "feedback", "η", "γ", "β", "ball", "regret at ‖U‖ = D", "from")
     for feedback in Feedback:
         for loss in Loss:
@@ -50,7 +50,7 @@ def settings(n_classes: int, norm: float, radius: float, horizon: int) -> Iterat
 
 
 def surrogate_gap(z: Vector, eta: float = 1 / 8) -> tuple[Vector, Vector, Vector]:
-    """Figure 1's three curves at margin z, two classes coded ±1: without a gap map, with it, and the loss.
+    """Return Figure 1's three curves at margin z, with classes ±1: without a gap map, with it, and the loss.
 
     Binary weights are one vector, so ‖g‖² is 4 and not the 8 of two rows.
     """
@@ -63,14 +63,14 @@ def surrogate_gap(z: Vector, eta: float = 1 / 8) -> tuple[Vector, Vector, Vector
 
 
 def figure_1(path: Path) -> None:
-    """Draw Figure 1 (surrogate gap of the smooth hinge, K = 2, η = 1/8) to a file of any kind matplotlib writes."""
+    """Draw Figure 1 (surrogate gap of the smooth hinge, K = 2, η = 1/8) to a file of any format matplotlib supports."""
     import matplotlib  # noqa: PLC0415
 
     matplotlib.use("Agg")
     from matplotlib import pyplot  # noqa: PLC0415
 
     figure, axes = pyplot.subplots(figsize=(7.2, 4.0), layout="constrained")
-    for low, high in ((-1.0, 0.0), (1e-9, 1.25)):  # the jump at 0 is no line
+    for low, high in ((-1.0, 0.0), (1e-9, 1.25)):  # no line across the jump at 0
         z = np.linspace(low, high, 400)
         plain, mapped, loss = surrogate_gap(z)
         first = low < 0.0
@@ -85,7 +85,7 @@ def figure_1(path: Path) -> None:
     axes.set(xlabel="margin z", ylabel="value", xlim=(-1.0, 1.25), ylim=(0.0, 3.0))
     axes.set_title(
         "Surrogate gap of the smooth hinge (K = 2, η = 1/8, ‖x‖ = 1)\n"
-        "the gap is positive where a broken line is above the solid one",
+        "the gap is positive where a dashed line is above the solid one",
         fontsize=10,
     )
     axes.legend(frameon=False)

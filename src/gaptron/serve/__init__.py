@@ -1,7 +1,8 @@
-"""The decision service: labels asked for over HTTP, answers that may come late, and a log that is the truth.
+"""The decision service: decisions over HTTP, feedback that may arrive late, and a durable event log.
 
-A request becomes an entry of the log, which is on disk before its answer goes out; the learners are a pure fold over
-the log (`fold`). `desk` owns them, `committer` writes, `store` keeps, `web` speaks HTTP. Needs the extra `serve`.
+Every request becomes an event, which is on disk before the response is sent. The models are a pure function of the
+event log (`model_state`). `coordinator` owns them, `committer` writes the log, `store` holds it, and `web` serves HTTP.
+Needs the extra `serve`.
 """
 
 from importlib.util import find_spec

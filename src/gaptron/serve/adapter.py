@@ -1,131 +1,103 @@
-"""The learner as the service uses it: two verbs, look and learn. Everything it needs of the library goes through here.
+"""The learner as the service uses it: decide and learn. Only this module uses the library's learner.
 
-Looking changes nothing. Learning takes a decision as the log has it: the row is scored with the weights of today, only
-the label and its probability are those of the draw. So no decision need be kept for its answer.
+Deciding changes nothing. Learning takes a decision from the log: the example is scored with the current weights, only
+the label and its propensity are those of the draw. Pending decisions therefore need no learner state of their own.
 """
 
-import inspect
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from gaptron import model_file
 from gaptron.algorithms import load
+from gaptron.data.labels import Classes
 from gaptron.errors import NoBoundError
 from gaptron.kernels.simplex import draw
-from gaptron.learner import DEFAULT, Learner
+from gaptron.learner import DEFAULT, Learner, model_file
 from gaptron.serve.problems import invalid
-from gaptron.serve.words import MOST_FEATURES, DecisionRequest, NewModel, Outcome, SparseX
+from gaptron.serve.schemas import MAX_FEATURES, DecisionRequest, NewModel, Outcome, SparseX
 from gaptron.types import Vector
 
-RESERVED = ("classes", "n_classes", "n_features", "feedback", "seed", "control", "features", "self", "algorithm")
-
-
-def _takes(verb: Any, word: str) -> bool:
-    return word in inspect.signature(verb).parameters
-
-
-CAN_NAME = _takes(Learner.__init__, "features")
-CAN_EXCLUDE = _takes(Learner.distribution, "among") and _takes(Learner.learn_logged, "among")
-CAN_REWARD = _takes(Learner.learn_logged, "reward")
+RESERVED = ("classes", "n_classes", "n_features", "feedback", "seed", "epsilon", "features", "self", "algorithm")
 
 
 class Adapter:
-    """One learner, made by a model's spec."""
+    """A learner built from a model's specification."""
 
     def __init__(self, spec: NewModel) -> None:
         for name in spec.settings:
             if name in RESERVED:
-                raise invalid(f"settings: {name} has a place of its own in the request, or none")
-        if spec.features == "auto" and not CAN_NAME:
-            raise invalid('features: "auto" is not known to this version: give a number, and rows as x')
+                raise invalid(f"settings: {name!r} is not a setting; use the field of the request that sets it")
         algorithm = spec.algorithm or DEFAULT
         if load(algorithm).CARD.own_coin:
-            raise invalid(f"{algorithm} learns from how it drew its label, which a log cannot say: use another one")
-        named = {"features": "auto"} if spec.features == "auto" else {"n_features": spec.features}
-        settings: dict[str, Any] = {**spec.settings, **named}
+            raise invalid(f"{algorithm} cannot learn from a log, only from its own draws: use another algorithm")
         self.feedback = spec.feedback
-        self.takes_fractions = CAN_REWARD and bool(getattr(load(algorithm).CARD, "rewards", False))
         self.named = spec.features == "auto"
         self.width = spec.features if isinstance(spec.features, int) else None
+        features: dict[str, Any] = {"features": "auto"} if self.named else {"n_features": self.width}
+        settings: dict[str, Any] = {**spec.settings, **features}
         self.learner = Learner(
             algorithm,
             classes=list(spec.labels),
             feedback=spec.feedback,
             seed=spec.seed,
-            control=spec.control,
+            epsilon=spec.epsilon,
             **settings,
         )
-        self.codes: dict[str, int] = {}
-        self._name_codes()
-
-    def _name_codes(self) -> None:
-        self.codes = {label: code for code, label in enumerate(self.learner.classes)}
+        self._classes = Classes(spec.labels)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """In the order of distributions."""
+        """The labels in the order of distributions."""
         return self.learner.classes
 
-    # --- looking ------------------------------------------------------------------------------------------------
+    def code(self, label: str) -> int:
+        """The position of a label; InputError if it is unknown."""
+        return self._classes.code(label)
 
-    def look(self, request: DecisionRequest, u: float) -> tuple[int, Vector]:
-        """The label that u draws, and what it is drawn from. Changes nothing."""
-        more = {} if (among := self.among(request)) is None else {"among": [among]}  # one row, one list
-        p = self.learner.distribution(self._rows(request), advice=self._advice(request), **more)[0]
+    # --- deciding -----------------------------------------------------------------------------------------------
+
+    def decide(self, request: DecisionRequest, u: float) -> tuple[int, Vector]:
+        """Return the code of the label that u draws, and the distribution. Changes nothing."""
+        available = self._available(request)
+        p = self.learner.distribution(
+            self._examples(request),
+            advice=self._advice(request),
+            available=None if available is None else [available],  # one list for each example
+        )[0]
         return int(draw(p, int(p.argmax()), u)), p
 
     def check(self, request: DecisionRequest) -> None:
-        """Refuse what could not be learned from later: looking refuses all but rows longer than was promised."""
+        """Refuse an example that could not be learned from: `decide` accepts norms above the declared one."""
         if self.learner.problem.norm is not None:
-            self.learner.check(self._rows(request))
+            self.learner.check(self._examples(request))
 
-    def among(self, request: DecisionRequest) -> list[str] | None:
-        """The labels that are available, in their order; None: all."""
-        if request.among is None and not request.exclude:
-            return None
-        wanted = set(self.labels if request.among is None else request.among)
-        barred = set(request.exclude or ())
-        for label in sorted(wanted | barred):
-            self.code(label)
-        left = [label for label in self.labels if label in wanted and label not in barred]
-        if not left:
-            raise invalid("no label is left to choose from")
-        if len(left) == len(self.labels):
-            return None
-        if not CAN_EXCLUDE:
-            raise invalid("among and exclude are not known to this version: every label must be available")
-        return left
-
-    def code(self, label: str) -> int:
-        """The place of a label."""
-        code = self.codes.get(label)
-        if code is None:
-            shown = ", ".join(self.labels[:5]) + (", ..." if len(self.labels) > 5 else "")
-            raise invalid(f"{label!r} is not one of the {len(self.labels)} labels ({shown})")
-        return code
-
-    def width_of(self, request: DecisionRequest) -> int | None:
-        """How wide the model's rows are from this request on."""
+    def width_after(self, request: DecisionRequest) -> int | None:
+        """The number of features of the model after this request; the first dense example sets it."""
         if isinstance(request.x, tuple) and self.width is None:
             return len(request.x)
         return self.width
 
-    def _rows(self, request: DecisionRequest) -> Any:
-        """One row, as the learner takes it."""
+    def _available(self, request: DecisionRequest) -> tuple[str, ...] | None:
+        """None if all labels are available: not every algorithm can leave labels out."""
+        if request.available is None or set(request.available) == set(self.labels):
+            return None
+        return request.available
+
+    def _examples(self, request: DecisionRequest) -> Any:
+        """The example as a table of one row, as the learner takes it."""
         x = request.x
         if (x is None) == (request.features is None):
             raise invalid("give either x or features")
         if request.features is not None:
             if not self.named:
-                raise invalid('this model takes rows as x: make it with "features": "auto" to give them by name')
+                raise invalid('this model takes numbers as x: create it with "features": "auto" to use named features')
             return [request.features]
         if self.named:
-            raise invalid("this model takes features by name, not x")
+            raise invalid("this model takes named features, not x")
         if isinstance(x, SparseX):
             if self.width is None:
-                raise invalid('x is sparse and the model does not know its width: make it with "features": number')
+                raise invalid('a sparse x needs the number of features: create the model with "features": number')
             return _sparse(x, self.width)
         assert x is not None
         if self.width is not None and len(x) != self.width:
@@ -135,84 +107,88 @@ class Adapter:
     def _advice(self, request: DecisionRequest) -> Any:
         if request.advice is None:
             return None
-        opinion = np.zeros(len(self.labels))
-        for label, chance in request.advice.items():
-            opinion[self.code(label)] = chance
-        return opinion[None]
+        probabilities = np.zeros(len(self.labels))
+        for label, probability in request.advice.items():
+            probabilities[self.code(label)] = probability
+        return probabilities[None]
 
     # --- learning -----------------------------------------------------------------------------------------------
 
-    def check_outcome(self, outcome: Outcome, request: DecisionRequest) -> None:
-        """Refuse an answer in words that this model does not learn from."""
-        given = [word for word in ("correct", "reward", "label", "void") if getattr(outcome, word) is not None]
+    def check_outcome(self, outcome: Outcome, request: DecisionRequest, label: str) -> None:
+        """Refuse an outcome that this model cannot learn from."""
+        given = [name for name in ("correct", "reward", "label", "void") if getattr(outcome, name) is not None]
         if len(given) != 1:
-            raise invalid("say exactly one of correct, reward, label or void")
-        if outcome.label is not None:
-            self.code(outcome.label)
-            if self.feedback == "full" and outcome.label not in (self.among(request) or self.labels):
-                raise invalid(f"{outcome.label!r} cannot be the right label: it was not available")
+            raise invalid("give exactly one of correct, reward, label or void")
         if outcome.played is not None:
             self.code(outcome.played)
-        if outcome.reward is not None and self.feedback == "full":
-            raise invalid("full information: say which label is right")
-        if outcome.reward not in (None, 0.0, 1.0) and not self.takes_fractions:
-            raise invalid(f"{self.learner.algorithm} learns from rewards of 0 and 1 only")
-        if outcome.correct is False and self.feedback == "full":
-            raise invalid("full information: say which label is right, not only that ours was wrong")
+        if outcome.void:
+            return
+        if self.feedback == "full" and not (outcome.correct or outcome.label is not None):
+            raise invalid("with full-information feedback an outcome must name the true label: give label")
+        if outcome.label is not None:
+            self.code(outcome.label)  # with bandit feedback, only whether it equals ours is learned from
+        self.learner.check_feedback(label, available=self._available(request), **self._feedback(outcome, label))
 
-    def learn(self, request: DecisionRequest, label: str, probability: float, outcome: Outcome) -> None:
-        """Learn from a decision and its answer, both of which were checked."""
-        row = self._rows(request)
-        x = row[0] if self.named else row
-        more: dict[str, Any] = {} if (among := self.among(request)) is None else {"among": among}
+    def learn(self, request: DecisionRequest, label: str, propensity: float, outcome: Outcome) -> None:
+        """Learn from a decision and its outcome; both have been checked."""
+        examples = self._examples(request)
+        self.learner.learn_logged(
+            examples[0] if self.named else examples,
+            label,
+            propensity,
+            advice=self._advice(request),
+            available=self._available(request),
+            **self._feedback(outcome, label),
+        )
+
+    def _feedback(self, outcome: Outcome, label: str) -> dict[str, Any]:
+        """The outcome as arguments of `Learner.learn_logged`."""
         if self.feedback == "full":
-            more["truth"] = label if outcome.correct else outcome.label
-        elif outcome.reward is not None and outcome.reward not in (0.0, 1.0):
-            more["reward"] = outcome.reward
-        else:
-            more["correct"] = right(outcome, label)
-        self.learner.learn_logged(x, label, probability, advice=self._advice(request), **more)
+            return {"truth": label if outcome.correct else outcome.label}
+        if outcome.reward is not None and outcome.reward not in (0.0, 1.0):
+            return {"reward": outcome.reward}
+        return {"correct": is_correct(outcome, label)}
 
     def grow(self, labels: list[str]) -> None:
-        """Take in more labels."""
+        """Add labels."""
         self.learner.grow(classes=[*self.labels, *labels])
-        self._name_codes()
+        self._classes = Classes(self.labels)
 
-    # --- what it says of itself ----------------------------------------------------------------------------------
+    # --- report -------------------------------------------------------------------------------------------------
 
     def certificate(self) -> str:
-        """The bound it carries, or why there is none, in a sentence."""
+        """Describe the learner's certificate, or why it has none."""
         try:
             certificate = self.learner.certificate
         except NoBoundError as reason:
             return f"No certificate: {reason}."
         if certificate is None:
-            return "No certificate: the algorithm has none, or nothing was learned yet."
+            return "No certificate: the algorithm has none, or nothing has been learned yet."
         return f"Certificate: {certificate}"
 
-    def heard(self) -> dict[str, float]:
-        """Whose advice is heard, and how much; empty where there are no advisers."""
+    def expert_weights(self) -> dict[str, float]:
+        """The weight of each expert; empty if the algorithm has no experts."""
         advice = self.learner.advice
-        return {} if advice is None else {name: float(weight) for name, weight in advice.heard.items()}
+        return {} if advice is None else {name: float(weight) for name, weight in advice.weights.items()}
 
-    # --- to keep ---------------------------------------------------------------------------------------------------
+    # --- saving -------------------------------------------------------------------------------------------------
 
     def tree(self) -> Any:
-        """All of the learner as plain values."""
+        """The complete state of the learner as plain values."""
         return self.learner.__getstate__()
 
     def restore(self, tree: Any) -> None:
-        """Take up what `tree` said."""
+        """Restore a state that `tree` returned."""
         self.learner.__setstate__(tree)
-        self._name_codes()
+        self._classes = Classes(self.labels)
 
     def file(self) -> bytes:
-        """The learner as the bytes of a model file, for `Learner.load`."""
+        """The learner as a model file, for `Learner.load`."""
         return model_file.packed(self.tree(), "snapshot")
 
 
-def right(outcome: Outcome, label: str) -> bool:
-    """Was the label right?"""
+def is_correct(outcome: Outcome, label: str) -> bool:
+    """Was the label that was played correct?"""
     if outcome.correct is not None:
         return outcome.correct
     if outcome.reward is not None:
@@ -224,24 +200,13 @@ def _sparse(x: SparseX, width: int) -> Any:
     if len(x.indices) != len(x.values):
         raise invalid(f"x has {len(x.indices)} indices but {len(x.values)} values")
     if len(set(x.indices)) != len(x.indices):
-        raise invalid("x names a column twice")
-    if any(at >= width for at in x.indices):
-        raise invalid(f"x names column {max(x.indices)}; the model has {width} features, from 0")
+        raise invalid("x contains an index twice")
+    if any(index >= width for index in x.indices):
+        raise invalid(f"x contains index {max(x.indices)}; the model has {width} features, starting at 0")
     return csr_array((np.array(x.values), np.array(x.indices, dtype=np.int32), [0, len(x.indices)]), shape=(1, width))
 
 
 def try_out(spec: NewModel, *, sparse: bool = False) -> None:
-    """Look and learn once with a learner of this kind, so that all is compiled and what cannot work is refused."""
+    """Compile what a learner of this kind needs to decide and learn, and refuse what cannot work."""
     adapter = Adapter(spec)
-    if adapter.named:
-        request = DecisionRequest(features={"warm": 1.0})
-    elif sparse or (adapter.width or 0) > MOST_FEATURES:
-        request = DecisionRequest(x=SparseX((0,), (0.0,)))
-    else:
-        request = DecisionRequest(x=(0.0,) * (adapter.width or 3))
-    label = adapter.labels[0]
-    outcome = Outcome(label=label) if spec.feedback == "full" else Outcome(correct=True)
-    for _ in range(2):
-        adapter.look(request, 0.5)
-        adapter.learn(request, label, 1.0, outcome)
-    adapter.look(request, 0.5)
+    adapter.learner.warm_up(sparse=sparse or (adapter.width or 0) > MAX_FEATURES, play=False)

@@ -1,80 +1,63 @@
-"""A decision of the log in the words of an answer: the same whenever, and by whomever, it is asked for."""
+"""The HTTP representation of a decision in the log. It depends on the log only, so every retry returns the same."""
 
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from gaptron.serve.entries import Decided, Entry
-from gaptron.serve.problems import RefusedError, invalid
-from gaptron.serve.words import DecisionAnswer, DecisionRequest, DecisionShown, is_event
+from gaptron.serve.events import Decided, Event
+from gaptron.serve.problems import RefusedError
+from gaptron.serve.schemas import Decision, DecisionRecord, DecisionRequest
 
 
 class Known(Struct, frozen=True, gc=False):
-    """A decision of the log and its answer if there is one."""
+    """The events about one decision."""
 
-    decided: Entry
-    answered: Entry | None = None
+    decided: Event
+    outcome: Event | None = None
 
     @property
     def seq(self) -> int:
-        """The last entry about it."""
-        return self.decided.seq if self.answered is None else self.answered.seq
+        """The number of the last event."""
+        return self.decided.seq if self.outcome is None else self.outcome.seq
+
+    def check_same(self, request: DecisionRequest) -> None:
+        """Refuse a different request with the event's id. Redacted decisions cannot be compared; they match any."""
+        if not self.decided.body.is_redacted and self.decided.body.request != request:
+            detail = f"event {self.decided.event_id!r} has a decision for a different request"
+            raise RefusedError(422, "event-id-reused", detail)
+
+    def decision(self, labels: tuple[str, ...]) -> Decision:
+        """The decision as its caller gets it."""
+        return Decision(**self._fields(labels))
+
+    def record(self, labels: tuple[str, ...]) -> DecisionRecord:
+        """The decision with its time and outcome."""
+        stamp = self.decided.body.replica
+        at = self.decided.at if stamp is None else stamp.at
+        outcome = None if self.outcome is None else self.outcome.body.outcome
+        return DecisionRecord(**self._fields(labels), at=as_time(at), outcome=outcome)
+
+    def _fields(self, labels: tuple[str, ...]) -> dict[str, Any]:
+        decided: Decided = self.decided.body
+        return {
+            "event_id": self.decided.event_id,
+            "label": decided.label,
+            "propensity": decided.propensity,
+            "model": self.decided.model,
+            "seq": self.decided.seq if decided.replica is None else None,  # a replica responds before it is assigned
+            "version": decided.version,
+            "distribution": None if decided.distribution is None else dict(zip(labels, decided.distribution)),
+            "shadow_label": decided.shadow_label,
+            "feedback_due": None if decided.due is None else as_time(decided.due),
+        }
 
 
-def answer(known: Known, labels: tuple[str, ...]) -> DecisionAnswer:
-    """What its caller is told."""
-    return DecisionAnswer(**_fields(known.decided, labels))
-
-
-def shown(known: Known, labels: tuple[str, ...]) -> DecisionShown:
-    """With its outcome."""
-    entry, outcome = known.decided, None if known.answered is None else known.answered.body.outcome
-    made = entry.body.made
-    return DecisionShown(**_fields(entry, labels), at=as_time(entry.at if made is None else made.at), outcome=outcome)
-
-
-def _fields(entry: Entry, labels: tuple[str, ...]) -> dict[str, Any]:
-    decided: Decided = entry.body
-    return {
-        "event_id": entry.event,
-        "label": decided.label,
-        "probability": decided.probability,
-        "model": entry.model,
-        "seq": entry.seq if decided.made is None else None,  # a decider answers before the entry has its place
-        "version": decided.version,
-        "distribution": None if decided.distribution is None else dict(zip(labels, decided.distribution)),
-        "would": decided.would,
-        "answer_by": None if decided.due is None else as_time(decided.due),
-    }
-
-
-def check_event(event: str) -> None:
-    """Refuse what cannot be an event's id."""
-    if not is_event(event):
-        raise invalid("an event_id is 1 to 128 letters, digits and . _ : - and begins with a letter or digit")
-
-
-def check_same(known: Known, request: DecisionRequest) -> None:
-    """Refuse another request under the id of one that was decided."""
-    if known.decided.body.is_forgotten:
-        return  # nobody can say; the event has its decision
-    if known.decided.body.request != request:
-        raise RefusedError(422, "other-request", f"event {known.decided.event!r} was decided for another request")
-
-
-def without_event(request: DecisionRequest) -> DecisionRequest:
-    """What is asked, without the id it is asked under."""
-    return DecisionRequest(
-        x=request.x,
-        features=request.features,
-        among=request.among,
-        exclude=request.exclude,
-        advice=request.advice,
-        played=request.played,
-    )
+def without_event_id(request: DecisionRequest) -> DecisionRequest:
+    """The request without its id, as the log stores and compares it."""
+    return structs.replace(request, event_id=None)
 
 
 def as_time(at: int) -> str:
-    """In the words of ISO 8601."""
+    """Format µs since 1970 as ISO 8601."""
     return datetime.fromtimestamp(at / 1e6, UTC).isoformat().replace("+00:00", "Z")

@@ -1,32 +1,33 @@
-"""Who may do what. A key is shown once; the store has only its hash.
+"""API keys and their roles. A key is shown once; the store holds only its hash.
 
-The secret is 256 random bits, so a plain SHA-256 is enough: nobody guesses it, and a slow hash would cost every
-request.
+The secret has 256 random bits. A plain SHA-256 is therefore sufficient: it cannot be guessed, and a slow hash would
+delay every request.
 """
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Iterable
 from typing import get_args
 
 from gaptron.errors import SettingError
-from gaptron.serve.problems import RefusedError, invalid, unknown
+from gaptron.serve.problems import RefusedError, invalid, not_found
+from gaptron.serve.schemas import NAME_PATTERN, Role
 from gaptron.serve.store import Key, Store
-from gaptron.serve.words import Role, is_name
 
 ROLES = get_args(Role)
-LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 def new_key(roles: Iterable[str], model: str | None) -> tuple[Key, str]:
-    """A key, and its text for whoever will use it."""
+    """Create a key for one model or for all; return it and its text, which contains the secret."""
     wanted = sorted(set(roles))
     if not wanted or not set(wanted) <= set(ROLES):
         raise SettingError(f"--role must be one or more of {', '.join(ROLES)}")
-    if model is not None and not is_name(model):
-        raise SettingError(f"--model {model!r} is no name of a model")
+    if model is not None and re.match(NAME_PATTERN, model) is None:
+        raise SettingError(f"--model {model!r} is not a valid name of a model")
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     return Key(id, _hash(secret), " ".join(wanted), model, False), f"gap_{id}_{secret}"
 
@@ -35,57 +36,68 @@ def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-class Gate:
-    """Lets requests through. While there are no keys, everybody on this machine may do everything."""
+class KeyRing:
+    """The keys of a store. Without keys, every request from this machine is allowed."""
 
     def __init__(self, store: Store, rate: float | None = None) -> None:
         self._store, self._rate = store, rate
         self._keys: dict[str, Key] = {}
-        self._tokens: dict[str, tuple[float, float]] = {}  # id → what is left, and when that was
+        self._tokens: dict[str, tuple[float, float]] = {}  # id → tokens left, and when that was
         self.reload()
 
     def reload(self) -> None:
-        """Read the keys again."""
+        """Read the keys from the store again."""
         self._keys = {key.id: key for key in self._store.keys()}
 
-    def check_first(self, roles: Iterable[str], model: str | None) -> None:
-        """Refuse a first key that would lock everybody out, for from then on keys are asked for."""
-        if self.open and ("admin" not in roles or model is not None):
-            raise invalid("the first key must have the role admin, for all models: no other could make more")
-
-    def check_revocable(self, id: str) -> Key:
-        """The key of this id, unless it is not there or the last that may make others."""
-        key = self._keys.get(id)
-        if key is None:
-            raise unknown(f"there is no key {id!r}")
-        left = [one for one in self._keys.values() if one.id != id and not one.revoked and one.model is None]
-        if not any("admin" in one.roles.split() for one in left):
-            raise RefusedError(409, "last-key", "it is the last key that may make others: make another one first")
-        return key
-
-    def shown(self) -> list[Key]:
-        """All of them."""
-        return list(self._keys.values())
-
     @property
-    def open(self) -> bool:
-        """Are there no keys?"""
+    def is_empty(self) -> bool:
+        """Are there no keys, not even revoked ones?"""
         return not self._keys
 
-    def check(self, header: str | None, role: str, model: str | None) -> None:
-        """Refuse a request that may not be made."""
-        if self.open:
-            return
-        key = self._key(header)
-        if key is None:
-            raise RefusedError(401, "key", "say Authorization: Bearer gap_..., with a key made by `gaptron keys add`")
-        if role not in key.roles.split() or key.model not in (None, model):
-            raise RefusedError(403, "role", f"this key may not {role} here: its roles are {key.roles}")
-        if self._rate is not None and not self._take(key.id, self._rate):
-            raise RefusedError(429, "rate", f"this key may make {self._rate:g} requests a second")
+    def all(self) -> list[Key]:
+        """All keys, including revoked ones."""
+        return list(self._keys.values())
 
-    def _key(self, header: str | None) -> Key | None:
-        scheme, _, text = (header or "").partition(" ")
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def check(self, authorization: str | None, role: str, model: str | None) -> Key | None:
+        """Refuse a request that its Authorization header does not allow.
+
+        Args:
+            authorization: the header.
+            role: the role that the request needs.
+            model: the model that the request is about; None: no single model.
+
+        Returns:
+            The key of the request; None if there are no keys.
+
+        Raises:
+            RefusedError: 401 without a valid key, 403 if the key does not have the role.
+        """
+        if self.is_empty:
+            return None
+        key = self._key(authorization)
+        if key is None:
+            detail = "send Authorization: Bearer gap_... with a key made by `gaptron keys add`"
+            raise RefusedError(401, "unauthorized", detail)
+        if role not in key.roles.split() or key.model not in (None, model):
+            of = "all models" if key.model is None else f"model {key.model!r}"
+            raise RefusedError(403, "forbidden", f"this needs the role {role}; the key has: {key.roles}, for {of}")
+        return key
+
+    def check_rate(self, key: Key) -> None:
+        """Refuse a request if the key has made too many. Each request takes a token; `rate` return every second."""
+        if self._rate is None:
+            return
+        now, most = time.monotonic(), max(1.0, self._rate)
+        left, before = self._tokens.get(key.id, (most, now))
+        left = min(most, left + self._rate * (now - before))
+        self._tokens[key.id] = (left - 1.0 if left >= 1.0 else left, now)
+        if left < 1.0:
+            raise RefusedError(429, "rate-limit", f"this key is limited to {self._rate:g} requests per second")
+
+    def _key(self, authorization: str | None) -> Key | None:
+        scheme, _, text = (authorization or "").partition(" ")
         prefix, _, rest = text.strip().partition("_")
         id, _, secret = rest.partition("_")
         key = self._keys.get(id)
@@ -93,10 +105,19 @@ class Gate:
             return None
         return key if hmac.compare_digest(_hash(secret), key.hash) else None
 
-    def _take(self, id: str, rate: float) -> bool:
-        """One token of the key's, of which `rate` come back each second and at most as many are kept."""
-        now = time.monotonic()
-        left, when = self._tokens.get(id, (max(1.0, rate), now))
-        left = min(max(1.0, rate), left + rate * (now - when))
-        self._tokens[id] = (left - 1.0 if left >= 1.0 else left, now)
-        return left >= 1.0
+    # --- management -------------------------------------------------------------------------------------------------
+
+    def check_first(self, roles: Iterable[str], model: str | None) -> None:
+        """Refuse a first key that would lock everybody out: once there is a key, every request needs one."""
+        if self.is_empty and ("admin" not in roles or model is not None):
+            raise invalid("the first key must have the role admin for all models, or no further keys could be made")
+
+    def check_revocable(self, id: str) -> Key:
+        """Return the key with this id; refuse if it does not exist or is the last one that can create keys."""
+        key = self._keys.get(id)
+        if key is None:
+            raise not_found(f"there is no key {id!r}")
+        others = [one for one in self._keys.values() if one.id != id and not one.revoked and one.model is None]
+        if not any("admin" in one.roles.split() for one in others):
+            raise RefusedError(409, "last-key", "this is the last key with the role admin: create another one first")
+        return key

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. Those of the models are read when they are asked for."""
+"""Prometheus metrics. Those of the models are read when Prometheus scrapes them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,88 +8,88 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from gaptron.serve.desk import Desk
+from gaptron.serve.coordinator import Coordinator
 
-MOST_LABELS = 50  # of a model, each a series of its own
-SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
-SUMS = ("decisions", "answered", "late", "void", "overridden", "defaulted")
-HERE = ("duplicates", "conflicts", "refused", "retries")
+MAX_LABELS = 50  # of each model; every label is a time series
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
+TALLY_KINDS = ("decisions", "outcomes", "late", "void", "overridden", "timed_out")
+COUNTER_KINDS = ("duplicates", "conflicts", "refused", "retries")
 
 
 class Metrics:
-    """The registry of one service."""
+    """The metrics of one service."""
 
-    def __init__(self, desk: Callable[[], Desk | None], ready: Callable[[], bool]) -> None:
+    def __init__(self, coordinator: Callable[[], Coordinator | None], ready: Callable[[], bool]) -> None:
         self._registry = CollectorRegistry()
         self.requests = Histogram(
             "gaptron_request_seconds",
-            "Time from a request to its answer, which is behind the commit.",
+            "Time until the response starts, which is after the commit.",
             ("route", "status"),
-            buckets=SECONDS,
+            buckets=BUCKETS,
             registry=self._registry,
         )
-        self._registry.register(_OfDesk(desk, ready))
+        self._registry.register(_CoordinatorCollector(coordinator, ready))
 
-    def speed(self, desk: Desk) -> dict[str, Any]:
-        """How quick the service is, since its start."""
-        committer = desk.committer
+    def speed(self, coordinator: Coordinator) -> dict[str, Any]:
+        """The performance of the service since its start, for the report."""
+        committer = coordinator.committer
         return {
             "seconds": time.monotonic(),
-            "entries": committer.committed,
+            "events": committer.committed,
             "commits": committer.commits,
             "commit_ms": 1000.0 * committer.seconds / committer.commits if committer.commits else None,
-            "batch": committer.rows / committer.commits if committer.commits else None,
-            "waiting": committer.waiting,
-            "p50_ms": self._at_most_ms(0.5),
-            "p99_ms": self._at_most_ms(0.99),
+            "events_per_commit": committer.rows / committer.commits if committer.commits else None,
+            "uncommitted": committer.uncommitted,
+            "p50_ms": self._quantile_ms(0.5),
+            "p99_ms": self._quantile_ms(0.99),
         }
 
-    def _at_most_ms(self, share: float) -> float | None:
-        """The end of the column below which this share of decisions and answers took."""
-        below: dict[float, float] = {}
+    def _quantile_ms(self, share: float) -> float | None:
+        """An upper bound on this quantile for decisions and outcomes: the end of its bucket."""
+        counts: dict[float, float] = {}
         for sample in next(iter(self.requests.collect())).samples:
             if sample.name.endswith("_bucket") and sample.labels["route"].endswith(("/decisions", "/outcome")):
                 end = float(sample.labels["le"])
-                below[end] = below.get(end, 0.0) + sample.value
-        total = max(below.values(), default=0.0)
-        ends = [end for end, count in sorted(below.items()) if count >= share * total]
+                counts[end] = counts.get(end, 0.0) + sample.value
+        total = max(counts.values(), default=0.0)
+        ends = [end for end, count in sorted(counts.items()) if count >= share * total]
         return 1000.0 * ends[0] if total and ends[0] < float("inf") else None
 
     def text(self) -> bytes:
-        """As Prometheus reads it."""
+        """The metrics in the text format of Prometheus."""
         text: bytes = generate_latest(self._registry)
         return text
 
 
-class _OfDesk(Collector):  # type: ignore[misc]  # without types
-    def __init__(self, desk: Callable[[], Desk | None], ready: Callable[[], bool]) -> None:
-        self._desk, self._ready = desk, ready
+class _CoordinatorCollector(Collector):  # type: ignore[misc]  # prometheus_client has no types
+    def __init__(self, coordinator: Callable[[], Coordinator | None], ready: Callable[[], bool]) -> None:
+        self._coordinator, self._ready = coordinator, ready
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        desk = self._desk()
-        yield GaugeMetricFamily("gaptron_ready", "1 when requests are answered.", value=float(self._ready()))
-        if desk is None:
+        coordinator = self._coordinator()
+        yield GaugeMetricFamily("gaptron_ready", "1 if requests are served.", value=float(self._ready()))
+        if coordinator is None:
             return
-        committer = desk.committer
+        committer = coordinator.committer
         yield CounterMetricFamily("gaptron_commits", "Commits of the log.", value=committer.commits)
         yield CounterMetricFamily("gaptron_commit_seconds", "Time spent in commits.", value=committer.seconds)
-        yield GaugeMetricFamily("gaptron_uncommitted_rows", "Rows that wait for the disk.", value=committer.waiting)
-        yield GaugeMetricFamily("gaptron_log_entries", "The number of the last entry.", value=committer.committed)
-        events = CounterMetricFamily("gaptron_events", "What happened to decisions.", labels=("model", "what"))
+        yield GaugeMetricFamily("gaptron_uncommitted_rows", "Rows not on disk yet.", value=committer.uncommitted)
+        yield GaugeMetricFamily("gaptron_log_events", "The number of the last event.", value=committer.committed)
+        events = CounterMetricFamily("gaptron_events", "Decisions and outcomes by kind.", labels=("model", "kind"))
         played = CounterMetricFamily("gaptron_played", "Decisions by label.", labels=("model", "label"))
-        learned = CounterMetricFamily("gaptron_learned", "Answers learned from.", labels=("model",))
-        waiting = GaugeMetricFamily("gaptron_waiting", "Decisions whose wait is not over.", labels=("model",))
-        wrong = GaugeMetricFamily("gaptron_recent_wrong", "Mistakes of the last answered.", labels=("model",))
-        for name, model in desk.models.items():
-            for word in SUMS:
-                events.add_metric((name, word), getattr(model.tally, word))
-            for word in HERE:
-                events.add_metric((name, word), getattr(desk.counts[name], word))
-            for label, one in list(zip(model.adapter.labels, model.tally.labels))[:MOST_LABELS]:
-                played.add_metric((name, label), one.played)
+        learned = CounterMetricFamily("gaptron_learned", "Outcomes learned from.", labels=("model",))
+        pending = GaugeMetricFamily("gaptron_pending", "Decisions that wait for their timeout.", labels=("model",))
+        errors = GaugeMetricFamily("gaptron_recent_error_rate", "Error rate of recent outcomes.", labels=("model",))
+        for name, model in coordinator.models.items():
+            for kind in TALLY_KINDS:
+                events.add_metric((name, kind), getattr(model.tally, kind))
+            for kind in COUNTER_KINDS:
+                events.add_metric((name, kind), getattr(coordinator.counters[name], kind))
+            for label, counts in list(zip(model.adapter.labels, model.tally.labels))[:MAX_LABELS]:
+                played.add_metric((name, label), counts.played)
             learned.add_metric((name,), model.version)
-            waiting.add_metric((name,), len(model.waiting))
+            pending.add_metric((name,), len(model.pending))
             recent = model.tally.recent
             if recent:
-                wrong.add_metric((name,), sum(seen.wrong for seen in recent) / len(recent))
-        yield from (events, played, learned, waiting, wrong)
+                errors.add_metric((name,), sum(outcome.error for outcome in recent) / len(recent))
+        yield from (events, played, learned, pending, errors)

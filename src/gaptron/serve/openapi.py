@@ -1,28 +1,29 @@
-"""The OpenAPI document, and a page of it for people; made of the same types that requests are read with."""
+"""The OpenAPI document, and a web page of it, generated from the operations and the types of their bodies."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import msgspec
 
-from gaptron.serve.routes import PATHS, Path
-from gaptron.serve.words import Problem
+from gaptron.serve.operation import Operation
+from gaptron.serve.schemas import EVENT_ID_PATTERN, NAME_PATTERN, Problem
 from gaptron.version import __version__
 
 PARAMETERS = {
-    "model": {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,63}$"},
-    "event": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"},
+    "model": {"type": "string", "pattern": NAME_PATTERN},
+    "event_id": {"type": "string", "pattern": EVENT_ID_PATTERN},
     "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
 
 
-def document() -> dict[str, Any]:
-    """The whole of it."""
-    types = [kind for path in PATHS for kind in (path.takes, *path.gives.values()) if _is_named(kind)]
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the OpenAPI document of these operations."""
+    types = [type_ for one in operations for type_ in (one.body, *one.responses.values()) if _is_schema(type_)]
     _, components = msgspec.json.schema_components([*types, Problem], ref_template="#/components/schemas/{name}")
     paths: dict[str, Any] = {}
-    for path in PATHS:
-        paths.setdefault(path.path, {})[path.method.lower()] = _operation(path)
+    for one in operations:
+        paths.setdefault(one.path, {})[one.method.lower()] = _described(one)
     return {
         "openapi": "3.1.0",
         "info": {"title": "gaptron", "version": __version__, "license": {"name": "BSD-3-Clause"}},
@@ -34,55 +35,58 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(path: Path) -> dict[str, Any]:
-    named = [part[1:-1] for part in path.path.split("/") if part.startswith("{")]
+def _described(operation: Operation) -> dict[str, Any]:
+    names = [segment[1:-1] for segment in operation.path.split("/") if segment.startswith("{")]
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in named
+        {"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names
     ]
     parameters += [
-        {"name": name, "in": "query", "schema": {"type": "string", "enum": list(among)}} for name, among in path.query
+        {"name": name, "in": "query", "schema": {"type": "string", "enum": list(values)}}
+        for name, values in operation.query
     ]
-    answers = {str(status): _content(kind, path.form) for status, kind in path.gives.items()}
-    refused = (*path.problems, *((401, 403, 421, 429, 503) if path.role else ()))
-    answers |= {str(status): _content(Problem, "application/problem+json") for status in sorted(set(refused))}
-    operation: dict[str, Any] = {"operationId": path.handler, "summary": path.summary, "responses": answers}
-    if parameters:
-        operation["parameters"] = parameters
-    if path.takes is not None:
-        body = {"schema": _schema(path.takes)}
-        operation["requestBody"] = {"required": True, "content": {"application/json": body}}
-    if path.role is not None:
-        operation["security"] = [{"key": []}, {}]
-        operation["description"] = f"Role: {path.role}."
-    return operation
-
-
-def _content(kind: Any, form: str) -> dict[str, Any]:
-    return {
-        "description": (kind.__doc__ or "").split("\n")[0] or "It worked.",
-        "content": {form: {"schema": _schema(kind)}},
+    responses = {str(status): _content(type_, operation.media_type) for status, type_ in operation.responses.items()}
+    problems = (*operation.problems, *((401, 403, 421, 429, 503) if operation.role else ()))
+    responses |= {str(status): _content(Problem, "application/problem+json") for status in sorted(set(problems))}
+    described: dict[str, Any] = {
+        "operationId": operation.endpoint.__name__,
+        "summary": operation.summary,
+        "responses": responses,
     }
+    if parameters:
+        described["parameters"] = parameters
+    if operation.body is not None:
+        body = {"schema": _schema(operation.body)}
+        described["requestBody"] = {"required": True, "content": {"application/json": body}}
+    if operation.role is not None:
+        described["security"] = [{"key": []}, {}]
+        described["description"] = f"Role: {operation.role}."
+    return described
 
 
-def _schema(kind: Any) -> dict[str, Any]:
-    if _is_named(kind):
-        return {"$ref": f"#/components/schemas/{kind.__name__}"}
-    return {"type": "string"} if kind is str else {"type": "object"}
+def _content(type_: Any, media_type: str) -> dict[str, Any]:
+    description = (type_.__doc__ or "").split("\n")[0] if _is_schema(type_) else "The response."
+    return {"description": description, "content": {media_type: {"schema": _schema(type_)}}}
 
 
-def _is_named(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+def _schema(type_: Any) -> dict[str, Any]:
+    if _is_schema(type_):
+        return {"$ref": f"#/components/schemas/{type_.__name__}"}
+    return {"type": "string"} if type_ is str else {"type": "object"}
 
 
-def page() -> str:
-    """The document for people."""
+def _is_schema(type_: Any) -> bool:
+    return isinstance(type_, type) and issubclass(type_, msgspec.Struct)
+
+
+def page(operations: Sequence[Operation]) -> str:
+    """Return the document as a web page."""
     rows = "".join(
-        f"<tr><td><code>{path.method}</code></td><td><code>{escape(path.path)}</code></td>"
-        f"<td>{escape(path.summary)}</td><td>{path.role or ''}</td><td>{_link(path.takes)}</td>"
-        f"<td>{', '.join(dict.fromkeys(_link(kind) for kind in path.gives.values()))}</td></tr>"
-        for path in PATHS
+        f"<tr><td><code>{one.method}</code></td><td><code>{escape(one.path)}</code></td>"
+        f"<td>{escape(one.summary)}</td><td>{one.role or ''}</td><td>{_link(one.body)}</td>"
+        f"<td>{', '.join(dict.fromkeys(_link(type_) for type_ in one.responses.values()))}</td></tr>"
+        for one in operations
     )
-    schemas = document()["components"]["schemas"]
+    schemas = document(operations)["components"]["schemas"]
     types = "".join(
         f'<h2 id="{name}">{name}</h2><p>{escape(schema.get("description", ""))}</p><pre>'
         f"{escape(msgspec.json.format(msgspec.json.encode(schema.get('properties', schema))).decode())}</pre>"
@@ -92,12 +96,12 @@ def page() -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>gaptron: API</title>'
         '<meta name="viewport" content="width=device-width"><link rel="icon" href="favicon.svg">'
         '<link rel="stylesheet" href="page.css"></head><body><main>'
-        "<h1>API</h1><p>The same as <a href='openapi.json'>openapi.json</a>. Errors are "
-        "<code>application/problem+json</code> (RFC 9457). A key goes into <code>Authorization: Bearer</code>.</p>"
-        "<div class='scroll' tabindex='0'><table><thead><tr><th>method</th><th>path</th><th></th><th>role</th>"
-        f"<th>takes</th><th>gives</th></tr></thead><tbody>{rows}</tbody></table></div>{types}</main></body></html>"
+        "<h1>API</h1><p>This page shows <a href='openapi.json'>openapi.json</a>. Errors are "
+        "<code>application/problem+json</code> (RFC 9457). Send a key as <code>Authorization: Bearer</code>.</p>"
+        "<div class='scroll' tabindex='0'><table><thead><tr><th>method</th><th>path</th><th>summary</th><th>role</th>"
+        f"<th>request</th><th>response</th></tr></thead><tbody>{rows}</tbody></table></div>{types}</main></body></html>"
     )
 
 
-def _link(kind: Any) -> str:
-    return f'<a href="#{kind.__name__}">{kind.__name__}</a>' if _is_named(kind) else ""
+def _link(type_: Any) -> str:
+    return f'<a href="#{type_.__name__}">{type_.__name__}</a>' if _is_schema(type_) else ""

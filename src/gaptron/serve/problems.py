@@ -1,22 +1,23 @@
-"""Everything the service refuses, with its HTTP status."""
+"""Refused requests, with their HTTP status."""
 
 from gaptron.errors import GaptronError
-from gaptron.serve.words import Outcome, Problem
+from gaptron.serve.schemas import Outcome, Problem
 
-TITLES = {
-    400: "This is not JSON",
-    401: "A key is needed",
-    403: "This key may not do that",
-    404: "There is no such thing",
-    405: "Not this method",
-    408: "The request took too long to arrive",
-    409: "It is settled already",
-    413: "Too large",
-    415: "Not application/json",
-    421: "Not here",
-    422: "This cannot be done as asked",
-    429: "Too many requests",
-    503: "Not now",
+TITLES = {  # the reason phrases of RFC 9110; those of http.HTTPStatus depend on the version of Python
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    409: "Conflict",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    421: "Misdirected Request",
+    422: "Unprocessable Content",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
 }
 
 
@@ -27,33 +28,33 @@ class RefusedError(GaptronError):
         self.status, self.kind, self.detail, self.outcome = status, kind, detail, outcome
         super().__init__(detail)
 
-    def problem(self, event: str | None = None) -> Problem:
-        """In the words of RFC 9457."""
+    def problem(self, event_id: str | None = None) -> Problem:
+        """The body of the response, as RFC 9457 defines it."""
         return Problem(
             type=f"/problems/{self.kind}",
             title=TITLES[self.status],
             status=self.status,
             detail=self.detail,
-            event_id=event,
+            event_id=event_id,
             outcome=self.outcome,
         )
 
 
 def invalid(detail: str) -> RefusedError:
-    """What was said makes no sense here."""
+    """422: the request is well-formed, but this model cannot process it."""
     return RefusedError(422, "invalid", detail)
 
 
-def unknown(detail: str) -> RefusedError:
-    """What was named is not there."""
-    return RefusedError(404, "unknown", detail)
+def not_found(detail: str) -> RefusedError:
+    """404: the named model, event or key does not exist."""
+    return RefusedError(404, "not-found", detail)
 
 
-def elsewhere(detail: str) -> RefusedError:
-    """Another process does that."""
-    return RefusedError(421, "elsewhere", detail)
+def misdirected(detail: str) -> RefusedError:
+    """421: another process handles this request."""
+    return RefusedError(421, "misdirected", detail)
 
 
-def not_now(detail: str) -> RefusedError:
-    """Try again later."""
-    return RefusedError(503, "not-now", detail)
+def unavailable(detail: str) -> RefusedError:
+    """503: the same request may succeed later."""
+    return RefusedError(503, "unavailable", detail)

@@ -1,123 +1,144 @@
-"""The models of a store: folded from their snapshots at a start, or from nothing to prove that the log is the truth."""
+"""Replay the event log: from the newest snapshots at a start, or completely to verify the log."""
 
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gaptron.serve import entries, snapshots
-from gaptron.serve.entries import Entry
-from gaptron.serve.fold import DifferenceError, Model
+from gaptron.serve import events, snapshots
+from gaptron.serve.events import Decided, Event
+from gaptron.serve.model_state import Model, ReplayMismatchError
 from gaptron.serve.store import Store
 
 
-def folded(
+def load_models(
     store: Store,
     *,
     check: bool = True,
-    from_nothing: bool = False,
-    seen: Callable[[Entry, Model], None] = lambda entry, model: None,
+    from_start: bool = False,
+    on_event: Callable[[Event, Model], None] = lambda event, model: None,
 ) -> dict[str, Model]:
-    """The models as the log makes them. `check`: every decision is made again and compared, to the bit.
+    """Return the models that result from replaying the log.
 
-    Models begin with their newest snapshot, unless `from_nothing`; where features were forgotten, that is the model as
-    it was then, for what is older cannot be made again. `seen` is told each entry and its model behind it.
+    Args:
+        store: holds the log.
+        check: recompute every decision and compare it with the log, to the bit.
+        from_start: ignore snapshots. Where features were redacted, replay starts with the state saved at that point,
+            because earlier decisions cannot be recomputed.
+        on_event: called after each event with the event and its model.
+
+    Raises:
+        ReplayMismatchError: a recomputed decision differs.
     """
-    kept: dict[str, bytes | None]
-    if from_nothing:
-        kept = {start.model: start.body for start in store.starts()}
+    saved: dict[str, bytes | None]
+    if from_start:
+        saved = {start.model: start.body for start in store.replay_starts()}
     else:
-        kept = {name: store.snapshot(name, seq) for name, seq in dict(store.snapshots()).items()}
-    return {name: _folded(store, name, kept.get(name), check, seen) for name, _ in store.models()}
+        saved = {name: store.snapshot(name, seq) for name, seq in dict(store.snapshots()).items()}
+    return {name: _load_model(store, name, saved.get(name), check, on_event) for name, _ in store.models()}
 
 
-def _folded(
-    store: Store, name: str, snapshot: bytes | None, check: bool, seen: Callable[[Entry, Model], None]
+def _load_model(
+    store: Store, name: str, snapshot: bytes | None, check: bool, on_event: Callable[[Event, Model], None]
 ) -> Model:
-    """One model, from a snapshot or from nothing."""
-    model = None if snapshot is None else snapshots.unpacked(snapshot)
+    model = None if snapshot is None else snapshots.unpack(snapshot)
     for row, decision in store.read(0 if model is None else model.seq, name):
-        entry = entries.read(row)
+        event = events.decode(row)
         if model is None:
-            model = Model(entry.body)
-            model.seq = entry.seq
+            model = Model(event.body)
+            model.seq = event.seq
         else:
-            model.apply(entry, None if decision is None else entries.read(decision), check=check)
-        seen(entry, model)
+            model.apply(event, None if decision is None else events.decode(decision), check=check)
+        on_event(event, model)
     assert model is not None
     return model
 
 
-def _used_by_deciders(store: Store) -> Counter[tuple[str, int]]:
-    """The entries whose models deciders decided with, and how often each."""
+def _replica_states(store: Store) -> Counter[tuple[str, int]]:
+    """The states (model, seq) that replicas decided with, and how often each was used."""
     uses: Counter[tuple[str, int]] = Counter()
     for row, _ in store.read():
-        if row.kind == "decision" and '"made":' in row.body:
-            made = entries.read(row).body.made
-            if made is not None:  # the word may stand in a feature
-                uses[row.model, made.seq] += 1
+        if row.kind == "decided" and '"replica":' in row.body:
+            stamp = events.decode(row).body.replica
+            if stamp is not None:  # the text may also be in a feature
+                uses[row.model, stamp.seq] += 1
     return uses
 
 
 class Replayed(NamedTuple):
     """What a replay compared."""
 
-    entries: int
+    events: int
     decisions: int
     snapshots: int
     models: dict[str, Model]
-    starts: dict[str, int]  # models of which something was forgotten, and the entry behind which the replay began
+    starts: dict[str, int]  # models with redacted decisions, and the event after which their replay started
 
 
-def replay(store: Store, progress: Callable[[int], None] = lambda entries: None) -> Replayed:
-    """Fold from nothing; compare every decision, and all of every model with each snapshot. Or DifferenceError."""
+def replay(store: Store, progress: Callable[[int], None] = lambda events: None) -> Replayed:
+    """Replay the whole log, and compare every decision and every snapshot.
+
+    Args:
+        store: holds the log. A service may be using it.
+        progress: called now and then with the number of events replayed since the last call.
+
+    Returns:
+        What was compared.
+
+    Raises:
+        ReplayMismatchError: a decision or a snapshot differs.
+    """
     while True:
         starts = _starts(store)
         try:
             return _replay(store, starts, progress)
-        except DifferenceError:
+        except ReplayMismatchError:
             if _starts(store) == starts:
-                raise  # or the service forgot something meanwhile, and there is a new start
+                raise  # otherwise the service redacted decisions meanwhile, and replay has a new start
 
 
 def _starts(store: Store) -> dict[str, int]:
-    return {start.model: start.seq for start in store.starts()}
+    return {start.model: start.seq for start in store.replay_starts()}
 
 
 def _replay(store: Store, starts: dict[str, int], progress: Callable[[int], None]) -> Replayed:
     listed = [(name, seq) for name, seq in store.snapshots() if seq > starts.get(name, 0)]
-    kept = {one: body for one in listed if (body := store.snapshot(*one)) is not None}  # None: there are newer ones
-    uses = _used_by_deciders(store)
-    as_it_was: dict[tuple[str, int], Model] = {}
+    saved = {one: body for one in listed if (body := store.snapshot(*one)) is not None}  # None: replaced by a newer one
+    uses = _replica_states(store)
+    replica_models: dict[tuple[str, int], Model] = {}
     total, decisions, compared = 0, 0, 0
 
-    def seen(entry: Entry, model: Model) -> None:
+    def on_event(event: Event, model: Model) -> None:
         nonlocal total, decisions, compared
-        place = (entry.model, entry.seq)
+        state = (event.model, event.seq)
         total += 1
-        decisions += isinstance(entry.body, entries.Decided)
-        if place in kept:
-            body = kept.pop(place)
-            snapshots.unpacked(body)  # or it is damaged, and says so
-            if snapshots.checksum(body) != snapshots.checksum(snapshots.packed(model)):
-                raise DifferenceError(f"the snapshot of {entry.model} at entry {entry.seq} is not what the log makes")
+        decisions += isinstance(event.body, Decided)
+        if state in saved:
+            body = saved.pop(state)
+            snapshots.unpack(body)  # raises if it is damaged
+            if snapshots.checksum(body) != snapshots.checksum(snapshots.pack(model)):
+                raise ReplayMismatchError(
+                    f"the snapshot of {event.model} at event {event.seq} differs from the replayed model"
+                )
             compared += 1
         if total % 1000 == 0:
             progress(1000)
-        if place in uses:
-            as_it_was[place] = snapshots.unpacked(snapshots.packed(model, to_decide=True))
-        if isinstance(entry.body, entries.Decided) and entry.body.made is not None:
-            then = (entry.model, entry.body.made.seq)
-            if then[1] <= starts.get(entry.model, 0):
-                return  # made with a model of before
-            if then not in as_it_was:
-                raise DifferenceError(f"entry {entry.seq} was made with {entry.model} at an entry that is not there")
-            as_it_was[then].compare_made(entry)
-            uses[then] -= 1
-            if not uses[then]:
-                del as_it_was[then]
+        if state in uses:
+            replica_models[state] = snapshots.unpack(snapshots.pack(model, for_replica=True))
+        if isinstance(event.body, Decided) and event.body.replica is not None:
+            used = (event.model, event.body.replica.seq)
+            if used[1] <= starts.get(event.model, 0):
+                return  # decided with a state before the start of the replay
+            if used not in replica_models:
+                raise ReplayMismatchError(
+                    f"event {event.seq} was decided with {event.model} after event {used[1]}, which is not in the log"
+                )
+            replica_models[used].compare_replica_decision(event)
+            uses[used] -= 1
+            if not uses[used]:
+                del replica_models[used]
 
-    models = folded(store, from_nothing=True, seen=seen)
-    if kept:
-        name, seq = next(iter(kept))
-        raise DifferenceError(f"there is a snapshot of {name} at entry {seq}, which the log does not have")
+    models = load_models(store, from_start=True, on_event=on_event)
+    if saved:
+        name, seq = next(iter(saved))
+        raise ReplayMismatchError(f"there is a snapshot of {name} at event {seq}, which is not in the log")
     return Replayed(total, decisions, compared, models, starts)

@@ -1,140 +1,165 @@
-"""What a model's page shows: one sentence, and the numbers behind it."""
+"""The report of a model: a summary in one sentence, and its numbers. The web page shows it."""
 
+import asyncio
+import time
 from typing import Any
 
 import numpy as np
 
-from gaptron.logged.confidence_sequence import proved_interval
-from gaptron.logged.estimates import on_policy
+from gaptron.offpolicy.confidence_sequence import proven_interval
+from gaptron.offpolicy.estimates import on_policy
+from gaptron.serve.coordinator import Coordinator, Counters
 from gaptron.serve.decisions import as_time
-from gaptron.serve.desk import Counts, Desk
-from gaptron.serve.fold import Model
-from gaptron.serve.tally import DELAYS, WINDOW, Seen
+from gaptron.serve.model_state import Model
+from gaptron.serve.tally import DELAYS, WINDOW, RecentOutcome
 
 LEVEL = 0.95
-MOST_SHOWN = 20  # labels
-PIECES = 20  # of the window, for its curve
-MANY, APART = 100, 0.1  # plays of a label, and difference of shares answered, that are worth a warning
+MAX_LABELS = 20  # in the estimates for single labels
+POINTS = 20  # of the curve of the error rate
+MIN_PLAYED, MIN_DIFFERENCE = 100, 0.1  # plays of a label, and difference in outcome rates, that justify a warning
+MAX_AGE = 1.0  # seconds for which a report is reused
 
 
 class Facts:
-    """What the report needs of a model, copied, so that it can be made in another thread."""
+    """Copies of the values that a report needs, so that it can be computed in another thread."""
 
-    def __init__(self, desk: Desk, model: Model) -> None:
+    def __init__(self, coordinator: Coordinator, model: Model) -> None:
         self.name, self.mode, self.feedback = model.name, model.mode, model.spec.feedback
         self.algorithm = model.adapter.learner.algorithm
         self.labels = model.adapter.labels
         self.version, self.seq = model.version, model.seq
         tally = model.tally
-        self.of_label = [(one.played, one.answered, one.wrong) for one in tally.labels]
-        self.recent: list[Seen] = tally.recent[-WINDOW:]
-        self.sure = tally.sure[-WINDOW:]
-        self.sums = {
-            word: getattr(tally, word)
-            for word in ("decisions", "answered", "late", "void", "overridden", "defaulted", "agreed", "apprenticed")
+        self.label_counts = [(counts.played, counts.outcomes, counts.errors) for counts in tally.labels]
+        self.recent: list[RecentOutcome] = tally.recent[-WINDOW:]
+        self.top_probabilities = tally.top_probabilities[-WINDOW:]
+        self.tally = {
+            name: getattr(tally, name)
+            for name in ("decisions", "outcomes", "late", "void", "overridden", "timed_out", "agreed", "shadow")
         }
         self.delays = list(tally.delays)
-        self.waiting = len(model.waiting)
-        counts: Counts = desk.counts[model.name]
-        self.here = {word: getattr(counts, word) for word in ("duplicates", "conflicts", "refused", "retries")}
+        self.pending = len(model.pending)
+        counters: Counters = coordinator.counters[model.name]
+        self.counters = {name: getattr(counters, name) for name in ("duplicates", "conflicts", "refused", "retries")}
         self.certificate = model.adapter.certificate()
-        self.heard = model.adapter.heard()
-        self.changes = [{"at": as_time(at), "what": words} for at, words in tally.changes]
+        self.expert_weights = model.adapter.expert_weights()
+        self.changes = [{"at": as_time(at), "what": description} for at, description in tally.changes]
+
+
+class ReportCache:
+    """Reports that are computed at most once a second, however many pages show them."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, tuple[float, int, dict[str, Any]]] = {}
+
+    async def get(self, coordinator: Coordinator, model: Model) -> dict[str, Any]:
+        """Return the report of a model; compute it if it is old and the model has changed."""
+        made_at, seq, made = self._reports.get(model.name, (0.0, -1, {}))
+        if time.monotonic() - made_at > MAX_AGE and seq != model.seq:
+            facts = Facts(coordinator, model)
+            made = await asyncio.to_thread(report, facts)
+            self._reports[model.name] = time.monotonic(), facts.seq, made
+        return made
 
 
 def report(facts: Facts) -> dict[str, Any]:
-    """All numbers of the page, as JSON has them."""
-    wrong = np.array([seen.wrong for seen in facts.recent])
+    """Compute the report."""
+    errors = np.array([outcome.error for outcome in facts.recent])
     return {
         "model": facts.name,
-        "sentence": _sentence(facts, wrong),
+        "summary": _summary(facts, errors),
         "warnings": _warnings(facts),
         "algorithm": facts.algorithm,
         "feedback": facts.feedback,
         "mode": facts.mode,
         "learned": facts.version,
         "seq": facts.seq,
-        "counts": {**facts.sums, "waiting": facts.waiting, **facts.here},
-        "recent": _mistakes(wrong),
-        "always": _always(facts, wrong),
+        "counts": {**facts.tally, "pending": facts.pending, **facts.counters},
+        "recent": _recent(errors),
+        "single_label": _single_label(facts, errors),
         "labels": _labels(facts),
-        "exploration": None if not facts.sure else 1.0 - float(np.mean(facts.sure)),
-        "heard": facts.heard,
-        "delays": [{"upto": end, "answers": count} for end, count in zip([*map(float, DELAYS), None], facts.delays)],
+        "exploration": None if not facts.top_probabilities else 1.0 - float(np.mean(facts.top_probabilities)),
+        "expert_weights": facts.expert_weights,
+        "delays": [{"up_to": end, "outcomes": count} for end, count in zip([*map(float, DELAYS), None], facts.delays)],
         "certificate": facts.certificate,
         "changes": facts.changes,
     }
 
 
-def _sentence(facts: Facts, wrong: Any) -> str:
-    sums = facts.sums
-    if not sums["decisions"]:
-        return "Nothing was decided yet."
-    asked = f"{sums['decisions']:,} decisions, {_percent(sums['answered'] / sums['decisions'])} answered"
-    if facts.mode == "apprentice":
-        agreed = sums["agreed"] / max(1, sums["apprenticed"])
-        return f"Apprentice. {asked}; it would have played your label in {_percent(agreed)}."
-    if not len(wrong):
-        return f"Waiting for answers. {asked}."
-    return f"Learning. {asked}, {_percent(wrong.mean())} wrong of the last {len(wrong):,} answered."
+def _summary(facts: Facts, errors: Any) -> str:
+    tally = facts.tally
+    if not tally["decisions"]:
+        return "No decisions yet."
+    decisions = f"{tally['decisions']:,} decisions, {_percent(tally['outcomes'] / tally['decisions'])} with an outcome"
+    if facts.mode == "shadow":
+        agreed = tally["agreed"] / max(1, tally["shadow"])
+        return f"Shadow mode. {decisions}; the model agrees with the played label in {_percent(agreed)}."
+    if not len(errors):
+        return f"No outcomes yet. {decisions}."
+    return f"Learning. {decisions}; error rate {_percent(errors.mean())} in the last {len(errors):,} outcomes."
 
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.0f} %"
 
 
-def _mistakes(wrong: Any) -> dict[str, Any] | None:
-    """The share of mistakes in the window, and in each piece of it."""
-    if len(wrong) < 2:
+def _recent(errors: Any) -> dict[str, Any] | None:
+    """The error rate of the recent outcomes, and its curve."""
+    if len(errors) < 2:
         return None
-    whole = on_policy(wrong, LEVEL)
-    pieces = [on_policy(part, LEVEL) for part in np.array_split(wrong, min(PIECES, len(wrong) // 10 or 1))]
-    curve = [{"wrong": one.mistakes, "low": one.low, "high": one.high} for one in pieces]
-    return {"answers": len(wrong), "wrong": whole.mistakes, "low": whole.low, "high": whole.high, "curve": curve}
+    whole = on_policy(errors, LEVEL)
+    chunks = [on_policy(chunk, LEVEL) for chunk in np.array_split(errors, min(POINTS, len(errors) // 10 or 1))]
+    curve = [{"error_rate": one.mistakes, "low": one.low, "high": one.high} for one in chunks]
+    return {
+        "outcomes": len(errors),
+        "error_rate": whole.mistakes,
+        "low": whole.low,
+        "high": whole.high,
+        "curve": curve,
+    }
 
 
-def _always(facts: Facts, wrong: Any) -> list[dict[str, Any]]:
-    """What always playing one label would have cost in the window, by inverse propensity, with the proved interval."""
-    if facts.mode == "apprentice" or len(wrong) < 2:
+def _single_label(facts: Facts, errors: Any) -> list[dict[str, Any]]:
+    """The estimated error rate of always playing one label, by inverse propensity, with its proven interval."""
+    if facts.mode == "shadow" or len(errors) < 2:
         return []
-    codes = np.array([seen.code for seen in facts.recent])
-    chances = np.array([seen.probability for seen in facts.recent])
-    shown = sorted(range(len(facts.labels)), key=lambda code: -facts.of_label[code][0])[:MOST_SHOWN]
-    rows = []
-    for code in shown:
-        estimate = proved_interval((codes == code) / chances, wrong, LEVEL)
+    codes = np.array([outcome.code for outcome in facts.recent])
+    propensities = np.array([outcome.propensity for outcome in facts.recent])
+    most_played = sorted(range(len(facts.labels)), key=lambda code: -facts.label_counts[code][0])[:MAX_LABELS]
+    estimates = []
+    for code in most_played:
+        estimate = proven_interval((codes == code) / propensities, errors, LEVEL)
         low, high = sorted((estimate.low, estimate.high))
-        wrong_share = min(max(estimate.mistakes, low), high)  # weights do not average 1 exactly; the interval is proved
-        rows.append({"label": facts.labels[code], "wrong": wrong_share, "low": low, "high": high})
-    return rows
+        error_rate = min(max(estimate.mistakes, low), high)  # the weights need not average 1; the interval is proven
+        estimates.append({"label": facts.labels[code], "error_rate": error_rate, "low": low, "high": high})
+    return estimates
 
 
 def _labels(facts: Facts) -> list[dict[str, Any]]:
-    total = max(1, facts.sums["decisions"])
+    total = max(1, facts.tally["decisions"])
     return [
         {
             "label": label,
             "played": played,
             "share": played / total,
-            "answered": answered / played if played else None,
-            "wrong": wrong / answered if answered else None,
+            "outcome_rate": outcomes / played if played else None,
+            "error_rate": errors / outcomes if outcomes else None,
         }
-        for label, (played, answered, wrong) in zip(facts.labels, facts.of_label)
+        for label, (played, outcomes, errors) in zip(facts.labels, facts.label_counts)
     ]
 
 
 def _warnings(facts: Facts) -> list[str]:
-    shares = [
-        (answered / played, label)
-        for label, (played, answered, _) in zip(facts.labels, facts.of_label)
-        if played >= MANY
+    rates = [
+        (outcomes / played, label)
+        for label, (played, outcomes, _) in zip(facts.labels, facts.label_counts)
+        if played >= MIN_PLAYED
     ]
-    if len(shares) < 2:
+    if len(rates) < 2:
         return []
-    (least, rare), (most, often) = min(shares), max(shares)
-    if most - least < APART:
+    (least, rare), (most, often) = min(rates), max(rates)
+    if most - least < MIN_DIFFERENCE:
         return []
     return [
-        f"{often} is answered in {_percent(most)} of its decisions, {rare} in {_percent(least)}. If the answers that "
-        "are missing differ from those that came, what is learned and estimated here is biased."
+        f"{_percent(most)} of the decisions for {often} have an outcome, but only {_percent(least)} of those for "
+        f"{rare}. If the missing outcomes differ from the known ones, the model and the estimates here are biased."
     ]

@@ -1,67 +1,51 @@
-"""Every path of the service: what it takes, what it answers, and who may use it. `web` and `openapi` both read this."""
+"""Every operation of the service: its path and endpoint, the role it needs, and the types of its bodies."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from gaptron.serve import words
-
-
-class Path(NamedTuple):
-    """One method of one path."""
-
-    method: str
-    path: str
-    handler: str  # the method of `web.Handlers`
-    role: str | None  # of the key; None: everybody
-    summary: str
-    takes: Any = None
-    gives: Mapping[int, Any] = MappingProxyType({})  # status → type
-    problems: tuple[int, ...] = ()
-    query: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    form: str = "application/json"
-
+from gaptron.serve import endpoints, schemas
+from gaptron.serve.operation import Operation
 
 MODEL = "/v1/models/{model}"
-ONE = MODEL + "/decisions/{event}"
-TEXT = str
+DECISION = MODEL + "/decisions/{event_id}"
+BODY = (400, 408, 413, 415, 422)  # problems with any request body
+OBJECT = dict[str, Any]
 
-PATHS = (
-    Path("POST", MODEL + "/decisions", "decide", "decide", "Decide: which label?",
-         words.DecisionRequest, {201: words.DecisionAnswer, 200: words.DecisionAnswer}, (400, 404, 413, 415, 422)),
-    Path("PUT", ONE + "/outcome", "answer", "answer", "Answer: how did the decision turn out?",
-         words.Outcome, {200: words.OutcomeAnswer}, (400, 404, 409, 413, 415, 422)),
-    Path("POST", MODEL + "/decisions/batch", "decide_many", "decide", "Many decisions, in one commit.",
-         words.DecisionBatch, {200: words.DecisionResults}, (400, 404, 413, 415, 422)),
-    Path("POST", MODEL + "/outcomes", "answer_many", "answer", "Many outcomes, in one commit.",
-         words.OutcomeBatch, {200: words.OutcomeResults}, (400, 404, 413, 415, 422)),
-    Path("GET", ONE, "show_decision", "read", "A decision and its outcome.",
-         None, {200: words.DecisionShown}, (404, 422)),
-    Path("GET", "/v1/models", "show_models", "read", "All models.", None, {200: words.ModelsShown}),
-    Path("POST", "/v1/models", "create", "admin", "Make a model.",
-         words.NewModel, {201: words.ModelShown}, (400, 409, 413, 415, 422)),
-    Path("GET", MODEL, "show_model", "read", "A model.", None, {200: words.ModelShown}, (404,)),
-    Path("PATCH", MODEL, "change", "admin", "Add labels; change wait, default or mode.",
-         words.ChangedModel, {200: words.ModelShown}, (400, 404, 413, 415, 422)),
-    Path("GET", MODEL + "/report", "report", "read", "How it is doing.", None, {200: words.Report}, (404,)),
-    Path("GET", MODEL + "/events", "events", "read", "The report once a second, as server-sent events.",
-         None, {200: TEXT}, (404,), form="text/event-stream"),
-    Path("GET", MODEL + "/log", "log", "read", "The answered decisions, for `gaptron evaluate`.",
-         None, {200: TEXT}, (404, 422), (("format", ("jsonl", "dsjson")),), "application/x-ndjson"),
-    Path("GET", MODEL + "/snapshot", "snapshot", "read", "The learner as a file for `Learner.load`.",
-         None, {200: TEXT}, (404,), form="application/octet-stream"),
-    Path("POST", "/v1/keys", "add_key", "admin", "Make a key.",
-         words.NewKey, {201: words.KeyMade}, (400, 413, 415, 422)),
-    Path("GET", "/v1/keys", "show_keys", "admin", "All keys.", None, {200: words.KeysShown}),
-    Path("DELETE", "/v1/keys/{key}", "revoke_key", "admin", "Revoke a key.",
-         None, {200: words.KeyShown}, (404, 409)),
-    Path("GET", "/metrics", "metrics", "read", "Numbers for Prometheus.", None, {200: TEXT}, form="text/plain"),
-    Path("GET", "/healthz", "health", None, "Is the process alive?", None, {200: dict[str, Any]}),
-    Path("GET", "/readyz", "ready", None, "Are requests answered?", None, {200: dict[str, Any]}, (503,)),
-    Path("GET", "/openapi.json", "openapi", None, "This document.", None, {200: dict[str, Any]}),
-    Path("GET", "/", "page", None, "The page.", None, {200: TEXT}, form="text/html"),
-    Path("GET", "/api", "api", None, "This document for people.", None, {200: TEXT}, form="text/html"),
-    Path("GET", "/page.js", "script", None, "The page's script.", None, {200: TEXT}, form="text/javascript"),
-    Path("GET", "/favicon.svg", "icon", None, "The page's icon.", None, {200: TEXT}, form="image/svg+xml"),
-    Path("GET", "/page.css", "style", None, "The page's style.", None, {200: TEXT}, form="text/css"),
+OPERATIONS = (
+    Operation("POST", MODEL + "/decisions", endpoints.decide, "decide", schemas.DecisionRequest,
+              {201: schemas.Decision, 200: schemas.Decision}, (*BODY, 404)),
+    Operation("PUT", DECISION + "/outcome", endpoints.record_outcome, "feedback", schemas.Outcome,
+              {200: schemas.OutcomeStatus}, (*BODY, 404, 409)),
+    Operation("POST", MODEL + "/decisions/batch", endpoints.decide_batch, "decide", schemas.DecisionBatch,
+              {200: schemas.DecisionResults}, (*BODY, 404)),
+    Operation("POST", MODEL + "/outcomes", endpoints.record_outcomes, "feedback", schemas.OutcomeBatch,
+              {200: schemas.OutcomeResults}, (*BODY, 404)),
+    Operation("GET", DECISION, endpoints.get_decision, "read",
+              responses={200: schemas.DecisionRecord}, problems=(404, 422)),
+    Operation("GET", "/v1/models", endpoints.list_models, "read", responses={200: schemas.ModelList}),
+    Operation("POST", "/v1/models", endpoints.create_model, "admin", schemas.NewModel,
+              {201: schemas.ModelInfo}, (*BODY, 409)),
+    Operation("GET", MODEL, endpoints.get_model, "read", responses={200: schemas.ModelInfo}, problems=(404,)),
+    Operation("PATCH", MODEL, endpoints.change_model, "admin", schemas.ModelChange,
+              {200: schemas.ModelInfo}, (*BODY, 404)),
+    Operation("GET", MODEL + "/report", endpoints.get_report, "read",
+              responses={200: schemas.Report}, problems=(404,)),
+    Operation("GET", MODEL + "/events", endpoints.stream_reports, "read",
+              responses={200: str}, problems=(404,), media_type="text/event-stream"),
+    Operation("GET", MODEL + "/log", endpoints.export_log, "read", responses={200: str}, problems=(404, 422),
+              query=(("format", ("jsonl", "dsjson")),), media_type="application/x-ndjson"),
+    Operation("GET", MODEL + "/snapshot", endpoints.download_snapshot, "read",
+              responses={200: str}, problems=(404,), media_type="application/octet-stream"),
+    Operation("POST", "/v1/keys", endpoints.create_key, "admin", schemas.NewKey, {201: schemas.CreatedKey}, BODY),
+    Operation("GET", "/v1/keys", endpoints.list_keys, "admin", responses={200: schemas.KeyList}),
+    Operation("DELETE", "/v1/keys/{key}", endpoints.revoke_key, "admin",
+              responses={200: schemas.KeyInfo}, problems=(404, 409)),
+    Operation("GET", "/metrics", endpoints.metrics, "read", responses={200: str}, media_type="text/plain"),
+    Operation("GET", "/healthz", endpoints.health, responses={200: OBJECT}),
+    Operation("GET", "/readyz", endpoints.ready, responses={200: OBJECT}, problems=(503,)),
+    Operation("GET", "/openapi.json", endpoints.openapi_document, responses={200: OBJECT}),
+    Operation("GET", "/api", endpoints.api_page, responses={200: str}, media_type="text/html"),
+    Operation("GET", "/", endpoints.index_page, responses={200: str}, media_type="text/html"),
+    Operation("GET", "/page.js", endpoints.page_script, responses={200: str}, media_type="text/javascript"),
+    Operation("GET", "/page.css", endpoints.page_style, responses={200: str}, media_type="text/css"),
+    Operation("GET", "/favicon.svg", endpoints.page_icon, responses={200: str}, media_type="image/svg+xml"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The service's life: lead, fold, compile, serve, tick, and leave a snapshot behind."""
+"""The lifecycle of the service: acquire the lease, replay the log, compile, serve, and save a snapshot at the end."""
 
 import asyncio
 import gc
@@ -11,148 +11,149 @@ from typing import Protocol
 from gaptron.errors import GaptronError
 from gaptron.serve import adapter
 from gaptron.serve.committer import Committer
-from gaptron.serve.desk import TICK, Desk, clock
-from gaptron.serve.keys import Gate
+from gaptron.serve.coordinator import TICK, Coordinator, clock
+from gaptron.serve.keys import KeyRing
 from gaptron.serve.metrics import Metrics
-from gaptron.serve.problems import elsewhere, not_now
-from gaptron.serve.replay import folded
-from gaptron.serve.store import SharedStore, Store, shared
-from gaptron.serve.words import DecisionAnswer, DecisionRequest, DecisionResult, DecisionShown
+from gaptron.serve.problems import misdirected, unavailable
+from gaptron.serve.replay import load_models
+from gaptron.serve.report import ReportCache
+from gaptron.serve.schemas import Decision, DecisionRecord, DecisionRequest, DecisionResult
+from gaptron.serve.store import SharedStore, Store, as_shared
 
-STANDBY = 1.0  # seconds between attempts to lead
+STANDBY_INTERVAL = 1.0  # seconds between attempts to acquire the lease
 
 
 def end_process(problem: BaseException) -> None:
-    """Say why and end at once: nothing in memory may be answered from any more."""
+    """Print the reason and exit at once, because the state in memory is no longer valid."""
     kind = "" if isinstance(problem, GaptronError) else f"{type(problem).__name__}: "
-    print(f"gaptron: the service ends: {kind}{problem}", file=sys.stderr, flush=True)
+    print(f"gaptron: the service stops: {kind}{problem}", file=sys.stderr, flush=True)
     os._exit(1)
 
 
 @dataclass
 class Options:
-    """How a service is run."""
+    """How to run a service."""
 
-    trust_log: bool = False  # do not compare the decisions of the log with those the fold makes
-    rate: float | None = None  # requests a second that a key may make
-    keep_days: float | None = None  # what decisions were made for is forgotten when they are so old
-    with_deciders: bool = False  # decisions are made by others; this one gives them their places
+    trust_log: bool = False  # do not recompute the decisions of the log and compare them
+    rate: float | None = None  # requests per second allowed for each key
+    keep_days: float | None = None  # redact the features of decisions that are older
+    with_replicas: bool = False  # replicas decide; this process learns
     now: Callable[[], int] = clock
-    failed: Callable[[BaseException], None] = end_process
+    on_failure: Callable[[BaseException], None] = end_process
 
 
-class Deciding(Protocol):
-    """Who makes decisions."""
+class DecisionMaker(Protocol):
+    """What decides: the coordinator, or a replica."""
 
-    async def decide(self, name: str, request: DecisionRequest) -> tuple[DecisionAnswer, bool]:
-        """A decision, on disk; and whether it was there before."""
+    async def decide(self, name: str, request: DecisionRequest) -> tuple[Decision, bool]:
+        """Return a durable decision, and whether it existed before."""
         ...
 
-    async def decide_many(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
-        """Decisions in their order."""
+    async def decide_batch(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
+        """Decide in order; a refused request gets a problem in its place."""
         ...
 
-    async def show(self, name: str, event: str) -> DecisionShown:
-        """A decision and its answer."""
+    async def find(self, name: str, event_id: str) -> DecisionRecord:
+        """Return a durable decision and its outcome."""
         ...
 
 
 class Service:
-    """One store, its desk once it leads, its gate and its numbers."""
+    """A store, and, once this process is the leader, its coordinator and keys."""
 
     def __init__(self, store: Store, options: Options) -> None:
         self.store, self.options = store, options
         self.state = "starting"
-        self.gate: Gate | None = None
-        self._desk: Desk | None = None
+        self.keys: KeyRing | None = None
+        self.reports = ReportCache()
+        self._coordinator: Coordinator | None = None
         self._committer: Committer | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self.metrics = Metrics(lambda: self._desk, lambda: self.state == "ready")
+        self.metrics = Metrics(lambda: self._coordinator, lambda: self.state == "ready")
 
     @property
-    def desk(self) -> Desk:
-        """Where requests go; refused while there is none."""
-        if self._desk is None:
-            raise not_now(f"the service is not ready: {self.state}")
-        return self._desk
+    def coordinator(self) -> Coordinator:
+        """The coordinator; refused until the service is ready."""
+        if self._coordinator is None:
+            raise unavailable(f"the service is not ready: {self.state}")
+        return self._coordinator
 
     @property
-    def decisions(self) -> Deciding:
-        """Who knows of them."""
-        return self.desk
+    def decisions(self) -> DecisionMaker:
+        """What finds decisions, and makes them unless replicas do."""
+        return self.coordinator
 
     def check_decides(self) -> None:
-        """Refuse to decide where others do."""
-        if self.options.with_deciders:
-            raise elsewhere("decisions are made by deciders: ask one of them")
+        """Refuse a decision if replicas decide."""
+        if self.options.with_replicas:
+            raise misdirected("replicas make the decisions: send the request to one of them")
 
     def start(self) -> None:
-        """Begin; `state` says how far it is."""
+        """Start in the background; `state` shows the progress."""
         self._tasks.append(asyncio.create_task(self._run()))
 
     async def open(self) -> None:
-        """Lead the store, fold its log, compile."""
-        while not await asyncio.to_thread(self.store.lead):
-            self.state = "standby: another process leads"
-            await asyncio.sleep(STANDBY)
-        self.gate = Gate(self.store, self.options.rate)
-        self.state = "folding the log"
-        models = await asyncio.to_thread(folded, self.store, check=not self.options.trust_log)
+        """Acquire the lease, replay the log, and compile the models."""
+        while not await asyncio.to_thread(self.store.acquire_lease):
+            self.state = "standby: another process is the leader"
+            await asyncio.sleep(STANDBY_INTERVAL)
+        self.keys = KeyRing(self.store, self.options.rate)
+        self.state = "replaying the log"
+        models = await asyncio.to_thread(load_models, self.store, check=not self.options.trust_log)
         self.state = "compiling"
         for model in models.values():
             await asyncio.to_thread(adapter.try_out, model.spec)
-        deciders = shared(self.store) if self.options.with_deciders else None
-        self._committer = Committer(self.store, self.options.failed)
-        desk = Desk(
+        self._committer = Committer(self.store, self.options.on_failure)
+        coordinator = Coordinator(
             self.store,
             self._committer,
             models,
             now=self.options.now,
-            deciders=deciders,
+            replica_store=as_shared(self.store) if self.options.with_replicas else None,
             keep_days=self.options.keep_days,
         )
         if isinstance(self.store, SharedStore):
-            await asyncio.to_thread(self.store.admit, self.options.with_deciders)
-            await desk.take_in()  # what was written while nobody led; no more come if they may not
-        self._desk = desk
+            await asyncio.to_thread(self.store.allow_replicas, self.options.with_replicas)
+            await coordinator.sequence_drafts()  # those written while there was no leader
+        self._coordinator = coordinator
         self.state = "ready"
 
     async def _run(self) -> None:
         try:
             await self.open()
             gc.collect()
-            gc.freeze()  # what was loaded stays: to walk through it again and again would stop requests for 60 ms
+            gc.freeze()  # what was loaded stays; traversing it in every collection paused requests for 60 ms
             while True:
                 await asyncio.sleep(TICK)
                 await self.tick()
         except asyncio.CancelledError:
             raise
         except BaseException as problem:
-            self.options.failed(problem)
+            self.options.on_failure(problem)
 
     async def tick(self) -> None:
-        """What is to be done every second."""
-        await self.desk.tick()
-        await self.desk.committer.call(self.store.beat)
+        """Do the periodic work, once a second."""
+        await self.coordinator.tick()
+        await self.coordinator.committer.call(self.store.heartbeat)
         await self._reload_keys()
 
     async def _reload_keys(self) -> None:
-        """One may have been revoked."""
-        assert self.gate is not None
-        await asyncio.to_thread(self.gate.reload)
+        """Notice keys that were added or revoked in the store."""
+        assert self.keys is not None
+        await asyncio.to_thread(self.keys.reload)
 
-    def leave(self) -> None:
-        """The end is near: /readyz says so, and streams end. Requests under way are answered."""
+    def begin_shutdown(self) -> None:
+        """Report in /readyz that the service is stopping, and end streams. Open requests are still answered."""
         if self.state == "ready":
-            self.state = "ending"
+            self.state = "stopping"
 
     async def close(self) -> None:
-        """Write what is left and a snapshot, and let go of the store."""
+        """Commit what is left, save snapshots, and close the store."""
         for task in self._tasks:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        if self._desk is not None and self._committer is not None:
-            self._desk.keep_changed()
+        if self._coordinator is not None and self._committer is not None:
+            self._coordinator.take_snapshots()
             await self._committer.close()
-        self._desk, self.state = None, "closed"
+        self._coordinator, self.state = None, "closed"
         await asyncio.to_thread(self.store.close)

@@ -1,71 +1,70 @@
-"""A model as bytes and back, so that a restart need not fold the whole log.
+"""Snapshots: a model as bytes, so that a restart replays only the events after the newest one.
 
-The container is that of model files: plain values under a checksum, nothing is ever run.
+The container is that of model files: plain values under a checksum; reading one never runs code.
 """
 
 from typing import Any
 
 import msgspec
 
-from gaptron import model_file
 from gaptron.errors import ModelFileError
-from gaptron.serve.entries import Created
-from gaptron.serve.fold import Model, Waiting
+from gaptron.learner import model_file
+from gaptron.serve.events import Created
+from gaptron.serve.model_state import Model, PendingDecision
+from gaptron.serve.schemas import Mode, OnTimeout
 from gaptron.serve.tally import Tally
-from gaptron.serve.words import Default, Mode
 
 
-class Kept(msgspec.Struct):
-    """All of a model but its learner."""
+class State(msgspec.Struct):
+    """Everything in a model except its learner."""
 
     created: Created
-    wait: float | None
-    default: Default
+    feedback_timeout: float | None
+    on_timeout: OnTimeout
     mode: Mode
     version: int
     seq: int
     width: int | None
-    waiting: list[Waiting]
+    pending: list[PendingDecision]
     tally: Tally
-    forgotten: int = 0
+    redacted_through: int = 0
 
 
-def packed(model: Model, *, to_decide: bool = False) -> bytes:
-    """A model as bytes. `to_decide`: only what decisions need, without those that wait and without its sums."""
-    waiting = [] if to_decide else sorted(model.waiting.values(), key=lambda held: held.seq)
-    kept = Kept(
-        Created(model.spec, model.key),
-        model.wait,
-        model.default,
-        model.mode,
-        model.version,
-        model.seq,
-        model.adapter.width,
-        waiting,
-        Tally() if to_decide else model.tally,
-        model.forgotten,
+def pack(model: Model, *, for_replica: bool = False) -> bytes:
+    """Encode a model. A replica needs neither the pending decisions nor the counts."""
+    state = State(
+        created=Created(model.spec, model.key),
+        feedback_timeout=model.feedback_timeout,
+        on_timeout=model.on_timeout,
+        mode=model.mode,
+        version=model.version,
+        seq=model.seq,
+        width=model.adapter.width,
+        pending=[] if for_replica else sorted(model.pending.values(), key=lambda pending: pending.seq),
+        tally=Tally() if for_replica else model.tally,
+        redacted_through=model.redacted_through,
     )
-    tree = {"model": msgspec.json.encode(kept).decode(), "learner": model.adapter.tree()}
+    tree = {"model": msgspec.json.encode(state).decode(), "learner": model.adapter.tree()}
     return model_file.packed(tree, f"snapshot of {model.name}")
 
 
 def checksum(data: bytes) -> str:
-    """Equal for models that go on in the same way."""
+    """Equal for models in the same state."""
     return model_file.checksum(data, "snapshot")
 
 
-def unpacked(data: bytes) -> Model:
-    """The model in the bytes."""
+def unpack(data: bytes) -> Model:
+    """Decode a model."""
     tree: Any = model_file.unpacked(data, "snapshot")
     try:
-        kept = msgspec.json.decode(tree["model"], type=Kept)
-        model = Model(kept.created)
+        state = msgspec.json.decode(tree["model"], type=State)
+        model = Model(state.created)
         model.adapter.restore(tree["learner"])
-        model.adapter.width = kept.width
-        model.wait, model.default, model.mode = kept.wait, kept.default, kept.mode
-        model.version, model.seq, model.tally = kept.version, kept.seq, kept.tally
-        model.forgotten = kept.forgotten
-        model.restore(kept.waiting)
+        model.adapter.width = state.width
+        model.feedback_timeout, model.on_timeout, model.mode = state.feedback_timeout, state.on_timeout, state.mode
+        model.version, model.seq, model.tally = state.version, state.seq, state.tally
+        model.redacted_through = state.redacted_through
+        model.restore_pending(state.pending)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-        raise ModelFileError("snapshot", f"it holds no model of this version: {problem}") from None
+        raise ModelFileError("snapshot", f"not a model of this version: {problem}") from None
     return model

@@ -1,4 +1,4 @@
-"""What a model's part of the log adds up to, for the page and for alerts. A pure fold, like the model itself."""
+"""Counts over the events of one model, for the report and for Prometheus. They depend on the log only."""
 
 from typing import TypeVar
 
@@ -6,70 +6,70 @@ from msgspec import Struct, field
 
 T = TypeVar("T")
 
-WINDOW, CHANGES = 1000, 50
+WINDOW, MAX_CHANGES = 1000, 50
 DELAYS = (1, 10, 60, 600, 3600, 86_400)  # seconds: the upper ends of all columns but the last
 
 
-class Seen(Struct, array_like=True, gc=False):
-    """A decision that was answered."""
+class RecentOutcome(Struct, array_like=True, gc=False):
+    """A decision that was learned from."""
 
     code: int
-    wrong: float  # 1 - reward
-    probability: float
+    error: float  # 1 - reward
+    propensity: float
 
 
-class OfLabel(Struct, array_like=True, gc=False):
-    """One label."""
+class LabelCounts(Struct, array_like=True, gc=False):
+    """The counts of one label."""
 
     played: int = 0
-    answered: int = 0
-    wrong: float = 0.0
+    outcomes: int = 0
+    errors: float = 0.0
 
 
 class Tally(Struct):
-    """The sums."""
+    """The counts of one model."""
 
     decisions: int = 0
-    answered: int = 0
+    outcomes: int = 0
     late: int = 0
     void: int = 0
     overridden: int = 0
-    defaulted: int = 0
-    agreed: int = 0  # apprentice: the caller played what we would have
-    apprenticed: int = 0
-    labels: list[OfLabel] = field(default_factory=list)
+    timed_out: int = 0
+    agreed: int = 0  # shadow mode: the caller played the label that the model would have played
+    shadow: int = 0
+    labels: list[LabelCounts] = field(default_factory=list)
     delays: list[int] = field(default_factory=lambda: [0] * (len(DELAYS) + 1))
-    recent: list[Seen] = field(default_factory=list)  # the last WINDOW of them count
-    sure: list[float] = field(default_factory=list)  # the largest probability of recent decisions
-    changes: list[tuple[int, str]] = field(default_factory=list)  # the last of them: time in µs, and words
+    recent: list[RecentOutcome] = field(default_factory=list)  # only the last WINDOW count
+    top_probabilities: list[float] = field(default_factory=list)  # the largest of each recent distribution
+    changes: list[tuple[int, str]] = field(default_factory=list)  # the last ones: time in µs, and description
 
-    def changed(self, at: int, words: str) -> None:
-        """A rule is another from now on."""
-        self.changes = [*self.changes, (at, words)][-CHANGES:]
+    def changed(self, at: int, description: str) -> None:
+        """Record a change of the configuration."""
+        self.changes = [*self.changes, (at, description)][-MAX_CHANGES:]
 
-    def decided(self, code: int, sure: float | None, agreed: bool | None) -> None:
-        """A decision was made; `sure`: the largest probability, where it was ours to draw."""
+    def decided(self, code: int, top_probability: float | None, agreed: bool | None) -> None:
+        """Count a decision. `top_probability` is None in shadow mode, `agreed` is None in live mode."""
         self.decisions += 1
         self.labels[code].played += 1
-        if sure is not None:
-            _keep(self.sure, sure)
+        if top_probability is not None:
+            _append(self.top_probabilities, top_probability)
         if agreed is not None:
-            self.apprenticed += 1
+            self.shadow += 1
             self.agreed += agreed
 
-    def answer(self, code: int, wrong: float, probability: float, delay: int | None) -> None:
-        """It was answered, after so many µs; None: the wait was over."""
+    def learned(self, code: int, error: float, propensity: float, delay: int | None) -> None:
+        """Count a decision that was learned from, `delay` µs after it was made; None: it timed out."""
         if delay is None:
-            self.defaulted += 1
+            self.timed_out += 1
         else:
-            self.answered += 1
-            self.labels[code].answered += 1
-            self.labels[code].wrong += wrong
+            self.outcomes += 1
+            self.labels[code].outcomes += 1
+            self.labels[code].errors += error
             self.delays[sum(delay >= 1_000_000 * end for end in DELAYS)] += 1
-        _keep(self.recent, Seen(code, wrong, probability))
+        _append(self.recent, RecentOutcome(code, error, propensity))
 
 
-def _keep(window: list[T], value: T) -> None:
+def _append(window: list[T], value: T) -> None:
     window.append(value)
     if len(window) >= 2 * WINDOW:
         del window[:WINDOW]

@@ -1,4 +1,4 @@
-"""Streams: files, standard input and generators become rounds that a learner can play."""
+"""Streams: read files and standard input, or generate data, as rounds that a learner can play."""
 
 from gaptron.streams.files import FORMATS, open_stream
 from gaptron.streams.named import NAMED

@@ -1,4 +1,8 @@
-"""CSV and TSV: one round a line, one column the label, the others numbers. `header.py` tells a header from a round."""
+"""CSV and TSV: one round per line, one column per feature. The one reader behind numeric streams and named tables.
+
+A text is parsed into columns by Arrow. What Arrow refuses, and text too short to pay for it, is parsed cell by cell in
+Python, which also finds the line and column of an error. `header.py` tells a header from a round.
+"""
 
 import csv
 import io
@@ -10,136 +14,196 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from gaptron.data.text_numbers import as_number, as_whole, shown
 from gaptron.errors import StreamError
-from gaptron.streams.ahead import worked
-from gaptron.streams.block import Available, Block
-from gaptron.streams.header import is_header
-from gaptron.streams.labels import distinct
-from gaptron.streams.source import MARK, Source, Text, texts
-from gaptron.streams.table import LAST, Columns, Places, available_in, label_column, place, split, usual_label
-from gaptron.text_numbers import as_number, as_whole, shown
+from gaptron.streams.columns import (
+    LABEL_ASSUMED,
+    Columns,
+    Places,
+    assign_roles,
+    check_unique,
+    label_column,
+    locate,
+    split_available,
+    usual_label_column,
+)
+from gaptron.streams.header import has_column_names, is_header
+from gaptron.streams.labels import distinct_text
+from gaptron.streams.prefetch import map_chunks
+from gaptron.streams.raw_chunk import AvailableLabels, RawChunk
+from gaptron.streams.rows import Rows
+from gaptron.streams.source import MARK, Source, Text, read_text
+from gaptron.types import Integers
 
-SAMPLE = 100  # lines below the first that help to tell what it is
-FEW = 500  # bytes a column: for fewer, setting Arrow up takes longer than reading every cell
+SAMPLE = 100  # lines below the first one that help to recognise a header
+MIN_BYTES = 500  # per column: with less text, starting Arrow takes longer than parsing every cell
+ROW_NUMBERS = "the unnamed first column contains row numbers and is ignored"
+NO_LABELS: Integers = np.zeros(0, dtype=np.int64)
 T = TypeVar("T")
 _QUOTED_CELL = re.compile(r'\s*"')
 
 
+class CsvOptions(NamedTuple):
+    """How CSV text is read."""
+
+    columns: Columns = Columns()
+    header: bool | None = None  # None: detected
+    delimiter: str = ","
+    numeric: bool = True  # are the features numbers? False: text, for an encoder
+    labelled: bool = True  # False: the file need not have `columns`, and only its available labels are read
+
+
 class Layout(NamedTuple):
-    """What the first lines say about all of them."""
+    """What the first lines of a file show about all its lines."""
 
     delimiter: str
-    names: list[str]
+    names: list[str]  # of the columns; their numbers if there is no header
     places: Places
-    header: int  # the number of its line, 0 if there is none
-    row_numbers: bool  # is the first column a nameless one that counts the rows?
-    label_assumed: bool  # is the label's column the last because nothing says which it is?
+    features: list[int]
+    numbers: frozenset[int]  # the columns that contain numbers
+    header: int  # the line number of the header, 0 if there is none
+    notes: tuple[str, ...]
 
     @property
-    def features(self) -> list[int]:
-        """The columns that are features."""
-        return [at for at in self.places.features(len(self.names)) if not (self.row_numbers and at == 0)]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The features' names."""
-        return tuple(self.names[at].strip() for at in self.features) if self.header else ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was left out, and what was taken for granted."""
-        left_out = ("the nameless first column, which counts the rows, is left out",) if self.row_numbers else ()
-        return (*left_out, LAST) if self.label_assumed else left_out
+    def columns(self) -> Columns:
+        """The names of the columns that are not features."""
+        return Columns(*(None if at is None else self.names[at] for at in self.places))
 
 
-def read(
-    source: Source,
-    rows: int | None,
-    columns: Columns,
-    header: bool | None,
-    then: Callable[[Block], T],
-    delimiter: str = ",",
-) -> Iterator[T]:
-    """`then` of the rounds of the source, `rows` lines to a block; None: all in one."""
-    pieces = texts(source, rows)
-    first: list[Text] = []  # as many pieces as it takes to know the layout, whatever their size
+class CsvChunk(NamedTuple):
+    """Some lines of a file, parsed into columns."""
+
+    text: Text
+    layout: Layout
+    columns: list[Any]  # numbers as NumPy arrays; text as Arrow arrays, or as lists where Arrow was not used
+
+    def numeric(self) -> RawChunk:
+        """Return the rounds, whose features are numbers."""
+        layout = self.layout
+        X = np.empty((len(self.columns[0]), len(layout.features)))
+        for at, column in enumerate(layout.features):
+            X[:, at] = self.columns[column]
+        names = tuple(layout.names[at] for at in layout.features) if layout.header else ()
+        return self.rounds(X)._replace(columns=names)
+
+    def table(self) -> Any:
+        """Return the features as an Arrow table of text."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        columns = [self.columns[at] for at in self.layout.features]
+        arrays = [pa.array(column, type=pa.string()) if isinstance(column, list) else column for column in columns]
+        return pa.table(arrays, names=[self.layout.names[at] for at in self.layout.features])
+
+    def rounds(self, X: Rows) -> RawChunk:
+        """Return X with the labels, rewards and available labels of its rounds."""
+        places, columns = self.layout.places, self.columns
+        labels = ([], NO_LABELS) if places.label is None else distinct_text(columns[places.label], str.strip)
+        available = None
+        if places.available is not None:
+            available = AvailableLabels(*distinct_text(columns[places.available], split_available))
+        return RawChunk(
+            X,
+            *labels,
+            self.text.error_at,
+            text=True,
+            notes=self.layout.notes,
+            reward=None if places.reward is None else columns[places.reward],
+            available=available,
+        )
+
+
+def read(source: Source, rows: int | None, options: CsvOptions, then: Callable[[CsvChunk], T]) -> Iterator[T]:
+    """Parse the source in chunks of `rows` lines (None: in one chunk) and yield `then(chunk)` for each."""
+    texts = read_text(source, rows)
+    first: list[Text] = []  # as many texts as the layout depends on, whatever their size
     sample: list[tuple[int, bytes]] = []
-    for text in pieces:
+    for text in texts:
         text.check_line_ends()
         first.append(text)
-        sample += islice(text.rounds(), SAMPLE + 1 - len(sample))
+        sample += islice(text.records(), SAMPLE + 1 - len(sample))
         if len(sample) > SAMPLE:
             break
     if not sample:
         return
-    layout = _layout(first[0], sample, columns, header, delimiter)
+    layout = _layout(first[0], sample, options)
 
-    def work(text: Text) -> T | None:
+    def parse(text: Text) -> T | None:
         text.check_line_ends()
-        block = _block(text, layout)
-        return None if block is None else then(block)
+        if layout.header >= text.first:
+            text = _after(text, layout.header)
+        if next(text.records(), None) is None:
+            return None
+        columns = None
+        if not options.numeric or len(text.data) >= MIN_BYTES * len(layout.names):
+            columns = _parse_with_arrow(text, layout, use_threads=rows is None)
+        return then(CsvChunk(text, layout, columns or _parse_cells(text, layout)))
 
-    yield from worked(work, (text for text in first), in_threads=False)
-    yield from worked(work, pieces, in_threads=rows is not None and source.at_rest)
-
-
-def _block(text: Text, layout: Layout) -> Block | None:
-    """The rounds of a text; None if there are none."""
-    if layout.header >= text.first:
-        text = after(text, layout.header)
-    if next(text.rounds(), None) is None:
-        return None
-    return _careful(text, layout) if len(text.data) < FEW * len(layout.names) else _quick(text, layout)
+    yield from map_chunks(parse, (text for text in first), in_threads=False)
+    yield from map_chunks(parse, texts, in_threads=rows is not None and source.is_regular_file)
 
 
-def _layout(
-    text: Text, sample: list[tuple[int, bytes]], columns: Columns, header: bool | None, delimiter: str
-) -> Layout:
+# --- the layout -----------------------------------------------------------------------------------------------
+
+
+def _layout(text: Text, sample: list[tuple[int, bytes]], options: CsvOptions) -> Layout:
     number, line = sample[0]
-    label = columns.label
-    cells = cells_of(text, number, line, delimiter)
-    if len(cells) < 2:
-        raise StreamError(text.source, f"a row needs a label and a feature, separated by {delimiter!r}", number)
-    if header is None and columns.by_name:
-        header = True
-    below = [cells_of(text, at, other, delimiter) for at, other in sample[1:]]
-    last = len(cells) - 1
-    if label is not None:
-        spot = label_column(text.source, cells, label)
-    else:
-        usual = None if header is False else usual_label(text.source, cells)
-        spot = last if usual is None else usual
+    cells, *below = (_split_cells(text, at, other, options.delimiter) for at, other in sample)
+    if options.labelled and len(cells) < 2:
+        raise StreamError(text.source, f"a row needs a label and a feature, separated by {options.delimiter!r}", number)
+    header = options.header
     if header is None:
-        quoted = _quoted(line, [other for _, other in sample[1:]], delimiter, len(cells))
-        words = place(text.source, cells, columns, spot).available  # words in every line, so that they tell nothing
-        if words is None:
-            header = is_header(cells, quoted, below, spot)
-        else:
-            others = [_without(row, words) for row in below]
-            header = is_header(_without(cells, words), _without(quoted, words), others, spot - (words < spot))
-        if header is None:
-            raise StreamError(
-                text.source,
-                f"{shown(line.strip())} may be a header or a round: say which with header=True or header=False, "
-                "or give the columns names",
-                number,
-            )
-    if not header:
-        spot = last if label is None else spot
-        numbered = [str(at) for at in range(len(cells))]
-        return Layout(delimiter, numbered, place(text.source, numbered, columns, spot), 0, False, label is None)
-    places = place(text.source, cells, columns)
-    counted = 0 not in places and not cells[0].strip() and count_rows(below)
-    return Layout(delimiter, cells, places, number, counted, False)
+        header = options.labelled and options.columns.by_name
+        header = header or _detect_header(text.source, sample, cells, below, options)
+    if header is None:
+        raise StreamError(
+            text.source,
+            f"{shown(line.strip())} may be a header or a round: choose header=True or header=False, "
+            "or give the columns names",
+            number,
+        )
+    names = [str(at) for at in range(len(cells))]
+    if header:
+        names = [cell.strip() or f"column {at}" for at, cell in enumerate(cells)]
+    assumed = options.labelled and not header and options.columns.label is None
+    notes = (LABEL_ASSUMED,) if assumed else ()
+    places, features = assign_roles(
+        text.source, names, options.columns, options.labelled, len(names) - 1 if assumed else None
+    )
+    if header and not cells[0].strip() and 0 in features and _count_rows(below):
+        features.remove(0)
+        notes = (ROW_NUMBERS,)
+    if not features:
+        raise StreamError(text.source, "no column is left that could be a feature")
+    if not options.numeric:
+        check_unique(text.source, [names[at] for at in features])
+    numbers = frozenset([*(features if options.numeric else ()), *([] if places.reward is None else [places.reward])])
+    return Layout(options.delimiter, names, places, features, numbers, number if header else 0, notes)
 
 
-def _quoted(line: bytes, below: list[bytes], delimiter: str, cells: int) -> list[bool]:
-    """Which cells of the line stand in quotation marks, where no line below has any."""
+def _detect_header(
+    source: str, sample: list[tuple[int, bytes]], cells: list[str], below: list[list[str]], options: CsvOptions
+) -> bool | None:
+    """Is the first line a header? None: the lines do not show it."""
+    if not options.numeric:
+        return has_column_names(cells, below)
+    columns = options.columns
+    label = usual_label_column(source, cells) if columns.label is None else label_column(source, cells, columns.label)
+    label = len(cells) - 1 if label is None else label
+    quoted = _quoted(sample[0][1], [line for _, line in sample[1:]], options.delimiter, len(cells))
+    text = locate(source, cells, columns, label).available  # text in every line, so it shows nothing
+    if text is None:
+        return is_header(cells, quoted, below, label)
+    others = [_without(row, text) for row in below]
+    return is_header(_without(cells, text), _without(quoted, text), others, label - (text < label))
+
+
+def _quoted(line: bytes, below: list[bytes], delimiter: str, n_cells: int) -> list[bool]:
+    """Which cells of the line are quoted, where no line below has quotes?"""
     if b'"' not in line or any(b'"' in other for other in below):
-        return [False] * cells
+        return [False] * n_cells
     plain = next(csv.reader([line.decode().rstrip("\r\n")], delimiter=delimiter, quoting=csv.QUOTE_NONE))
-    if len(plain) != cells:  # a quoted cell holds the delimiter
-        return [False] * cells
+    if len(plain) != n_cells:  # a quoted cell contains the delimiter
+        return [False] * n_cells
     return [_QUOTED_CELL.match(cell) is not None for cell in plain]
 
 
@@ -147,114 +211,67 @@ def _without(row: list[T], at: int) -> list[T]:
     return row[:at] + row[at + 1 :]
 
 
-def count_rows(rows: list[list[str]]) -> bool:
+def _count_rows(rows: list[list[str]]) -> bool:
     """Do the first cells count 0, 1, 2, ... or 1, 2, 3, ...?"""
     numbers = [as_whole(row[0].strip()) for row in rows if row]
     return numbers in (list(range(len(rows))), list(range(1, len(rows) + 1)))
 
 
-def after(text: Text, number: int) -> Text:
-    """The text below the line of this number."""
+def _after(text: Text, number: int) -> Text:
+    """Return the text below the line with this number."""
     lines = io.BytesIO(text.data)
     for _ in range(number - text.first + 1):
         lines.readline()
     return text._replace(first=number + 1, data=lines.read())
 
 
-def _quick(text: Text, layout: Layout) -> Block:
-    """The rounds of a text by Arrow's parser; what it refuses is read again cell by cell."""
+# --- parsing --------------------------------------------------------------------------------------------------
+
+
+def _parse_with_arrow(text: Text, layout: Layout, use_threads: bool) -> list[Any] | None:
+    """Parse the columns with Arrow; None if it refuses the text or would read it differently."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv as arrow  # noqa: PLC0415
 
-    if text.data.startswith(MARK):  # inside a file it is no mark but a cell, which Arrow would pass over
-        return _careful(text, layout)
-    columns = [str(at) for at in range(len(layout.names))]
-    words = (layout.places.label, layout.places.available)
-    kinds = {column: pa.string() if at in words else pa.float64() for at, column in enumerate(columns)}
+    if text.data.startswith(MARK):  # inside a file it is not a byte order mark but a cell, which Arrow would skip
+        return None
+    names = [str(at) for at in range(len(layout.names))]
+    types = {name: pa.float64() if at in layout.numbers else pa.string() for at, name in enumerate(names)}
+    sink = pa.BufferOutputStream()  # Arrow's threads may outlive the call, so they must not use memory of Python
+    sink.write(text.data)
     try:
         table = arrow.read_csv(
-            pa.BufferReader(_of_arrow(text.data)),
-            read_options=arrow.ReadOptions(column_names=columns, use_threads=False),  # we have threads
+            pa.BufferReader(sink.getvalue()),
+            read_options=arrow.ReadOptions(column_names=names, use_threads=use_threads),
             parse_options=arrow.ParseOptions(delimiter=layout.delimiter),
-            convert_options=arrow.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
+            convert_options=arrow.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
         )
     except pa.ArrowInvalid:
-        return _careful(text, layout)
-    if b'"' in text.data and table.num_rows != sum(1 for _ in text.rounds()):
-        return _careful(text, layout)  # a quoted cell holds the end of its line, and lines are rounds here
-    labels = table.column(layout.places.label).combine_chunks().dictionary_encode()
-    features = layout.features
-    X = np.empty((table.num_rows, len(features)))
-    for at, column in enumerate(features):
-        X[:, at] = table.column(column).to_numpy()
-    names, which = distinct([name.strip() for name in labels.dictionary.to_pylist()])
-    marks = which[labels.indices.to_numpy()]
-    reward, groups = layout.places.reward, layout.places.available
-    return Block(
-        X,
-        names,
-        marks,
-        text.blame,
-        text=True,
-        columns=layout.columns,
-        notes=layout.notes,
-        reward=None if reward is None else table.column(reward).to_numpy(),
-        available=None if groups is None else available_in(table.column(groups)),
-    )
+        return None
+    if b'"' in text.data and table.num_rows != sum(1 for _ in text.records()):
+        return None  # a quoted cell contains a line end, but here every line is a round
+    return [column.to_numpy() if at in layout.numbers else column for at, column in enumerate(table.columns)]
 
 
-def _of_arrow(data: bytes) -> Any:
-    """The bytes in memory of Arrow's own: its threads, which may outlive the call, then touch nothing of Python's."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    sink = pa.BufferOutputStream()
-    sink.write(data)
-    return sink.getvalue()
-
-
-def _careful(text: Text, layout: Layout) -> Block:
-    """The rounds of a text, or the error that names its first bad cell."""
-    labels: list[str] = []
-    groups: list[tuple[str, ...]] = []
-    values, rewards = array("d"), array("d")
-    features, places = layout.features, layout.places
-    for number, line in text.rounds():
-        cells = cells_of(text, number, line, layout.delimiter)
-        if len(cells) != len(layout.names):
-            raise StreamError(text.source, f"{len(cells)} cells where {len(layout.names)} are expected", number)
-        labels.append(cells[places.label].strip())
-        if places.available is not None:
-            groups.append(split(cells[places.available]))
-        for at in features if places.reward is None else [*features, places.reward]:
-            value = as_number(cells[at])
+def _parse_cells(text: Text, layout: Layout) -> list[Any]:
+    """Parse the columns cell by cell, or raise the error that names the first bad cell."""
+    columns: list[Any] = [array("d") if at in layout.numbers else [] for at in range(len(layout.names))]
+    for number, line in text.records():
+        cells = _split_cells(text, number, line, layout.delimiter)
+        if len(cells) != len(columns):
+            raise StreamError(text.source, f"{len(cells)} cells where {len(columns)} are expected", number)
+        for at, (column, cell) in enumerate(zip(columns, cells)):
+            value = as_number(cell) if at in layout.numbers else cell
             if value is None:
-                raise StreamError(text.source, no_number(layout.names[at].strip(), cells[at]), number)
-            (rewards if at == places.reward else values).append(value)
-    X = np.array(values).reshape(len(labels), len(features))
-    names, marks = distinct(labels)
-    return Block(
-        X,
-        names,
-        marks,
-        text.blame,
-        text=True,
-        columns=layout.columns,
-        notes=layout.notes,
-        reward=None if places.reward is None else np.array(rewards),
-        available=None if places.available is None else Available(*distinct(groups)),
-    )
+                raise StreamError(text.source, f"column {layout.names[at]}: {shown(cell)} is not a number", number)
+            column.append(value)
+    return [np.array(column) if isinstance(column, array) else column for column in columns]
 
 
-def no_number(column: str, cell: str) -> str:
-    """What is wrong with a cell that should write a number."""
-    return f"column {column}: {shown(cell)} is not a number"
-
-
-def cells_of(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:
-    """The cells of a line."""
+def _split_cells(text: Text, number: int, line: bytes, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([line.decode().rstrip("\r\n")], delimiter=delimiter, strict=True))
     except UnicodeDecodeError:
         raise StreamError(text.source, "the line is not UTF-8 text: convert the file first", number) from None
     except csv.Error as error:
-        raise StreamError(text.source, f"the cells of the line cannot be told apart ({error})", number) from None
+        raise StreamError(text.source, f"the line cannot be split into cells ({error})", number) from None

@@ -1,7 +1,7 @@
-"""The data directory: a folder of data sets, each opened by its name.
+"""The data directory: a folder of data sets that are opened by name.
 
-GAPTRON_DATA names the folder. Its META.json says of each set: `file`, the width `d`, and the `kind` of its rows,
-"dense" or "sparse".
+The environment variable GAPTRON_DATA contains its path. Its META.json has for each set: `file`, the number of features
+`d`, and the `kind` of its examples, "dense" or "sparse".
 """
 
 import json
@@ -19,30 +19,30 @@ DIRECTORY = "GAPTRON_DATA"
 
 
 class Entry(NamedTuple):
-    """One data set of the directory."""
+    """A data set of the directory."""
 
     name: str
     path: str
     n_features: int
     dense: bool
 
-    def fitted(self, stream: Stream | Chunks) -> Stream | Chunks:
-        """The stream under its name, and written out if its rows are dense whatever the format of the file."""
+    def convert(self, stream: Stream | Chunks) -> Stream | Chunks:
+        """Return the stream under its name, with dense examples if the set is dense, whatever its file format."""
         if self.dense and isinstance(stream, Stream) and sparse.issparse(stream.X):
             stream = replace(stream, rows=stream.rows._replace(X=stream.X.toarray()))
         return replace(stream, name=self.name)
 
 
 def find(name: str) -> Entry | None:
-    """What the directory has under this name; None if there is no directory, no such name, or a file of that name."""
+    """Look up a name; None if there is no directory, no such name, or a file of that name."""
     folder = os.environ.get(DIRECTORY)
     if not folder or os.path.exists(name):
         return None
-    cards = Path(folder) / "META.json"
+    index = Path(folder) / "META.json"
     try:
-        card = json.loads(cards.read_text(encoding="utf-8")).get(name)
+        card = json.loads(index.read_text(encoding="utf-8")).get(name)
         return card and Entry(name, str(Path(folder) / card["file"]), int(card["d"]), card["kind"] == "dense")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StreamError(
-            str(cards), f"is not the list of a data directory, which {DIRECTORY} should name ({error})"
+            str(index), f"is not the index of a data directory; set {DIRECTORY} to the path of one ({error})"
         ) from None

@@ -1,4 +1,4 @@
-"""Parquet: a label column and numeric columns; or, for sparse rows, the lists `idx` (from 0) and `val`.
+"""Parquet: a label column and numeric columns; or, for sparse examples, the lists `idx` (from 0) and `val`.
 
 Without a column `val`, every value is 1.
 """
@@ -10,98 +10,99 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.errors import GaptronError, StreamError
-from gaptron.streams.block import Available, Blame, Block, blame_row
-from gaptron.streams.labels import distinct
+from gaptron.streams.columns import Columns, Places, locate, split_available
+from gaptron.streams.labels import distinct, distinct_text
+from gaptron.streams.raw_chunk import MISSING_LABEL, AvailableLabels, ErrorAt, RawChunk, row_error
 from gaptron.streams.rows import Rows, csr, tidy_rows
 from gaptron.streams.source import Source
-from gaptron.streams.table import Columns, available_in, place
-from gaptron.types import Integers, Vector
+from gaptron.types import Integers
 
 
-def read(source: Source, rows: int | None, columns: Columns) -> Iterator[Block]:
-    """The rounds of the source, `rows` rows to a block; None: all in one."""
+def read(source: Source, rows: int | None, columns: Columns) -> Iterator[RawChunk]:
+    """Yield the rounds of the source in chunks of `rows` rows; None: in one chunk."""
+    for table, error_at in tables(source, rows):
+        yield _numeric(source.name, table.combine_chunks(), columns, error_at)
+
+
+def tables(source: Source, rows: int | None) -> Iterator[tuple[Any, ErrorAt]]:
+    """Yield the source as Arrow tables of `rows` rows (None: as one table), each with its error locations."""
+    import pyarrow as pa  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
     first = 0
     with source.seekable() as place:
         try:
             with parquet.ParquetFile(place) as file:
-                tables = [file.read()] if rows is None else map(_table, file.iter_batches(rows))
-                for table in tables:
+                for batch in [file.read()] if rows is None else file.iter_batches(rows):
+                    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
                     if table.num_rows:
-                        yield _block(source.name, table.combine_chunks(), columns, first)
+                        yield table, row_error(source.name, first)
                     first += table.num_rows
         except GaptronError:
             raise
-        except Exception as error:  # a damaged file makes Arrow raise nearly everything
-            raise StreamError(source.name, f"cannot be read as Parquet ({_first_line(error)})") from None
+        except Exception as error:  # Arrow raises almost any exception on a damaged file
+            problem = next(iter(str(error).splitlines()), type(error).__name__)
+            raise StreamError(source.name, f"cannot be read as Parquet ({problem})") from None
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def _table(batch: Any) -> Any:
+def rounds(source: str, table: Any, X: Rows, places: Places, error_at: ErrorAt) -> RawChunk:
+    """Return X with the labels, rewards and available labels of its rounds."""
     import pyarrow as pa  # noqa: PLC0415
 
-    return pa.Table.from_batches([batch])
-
-
-def _block(source: str, table: Any, asked: Columns, first: int) -> Block:
-    blame = blame_row(source, first)
-    columns = table.column_names
-    places = place(source, columns, asked)
-    names, marks = distinct(_labels(table.column(places.label), columns[places.label], blame))
-    beside: dict[str, Any] = {}
+    labels: tuple[list[Any], Integers] = [], np.zeros(0, dtype=np.int64)
+    if places.label is not None:
+        labels = distinct(_labels(table.column(places.label), table.column_names[places.label], error_at))
+    chunk = RawChunk(X, *labels, error_at)
     if places.reward is not None:
-        beside["reward"] = rewards(source, table, places.reward, blame)
+        reward = np.asarray(_dense(source, table, [places.reward], error_at), dtype=np.float64).ravel()
+        chunk = chunk._replace(reward=reward)
     if places.available is not None:
-        beside["available"] = available(table, places.available, blame)
-    if "idx" in columns and hasattr(table.schema.field("idx").type, "value_field"):
-        return Block(_sparse(table, blame), names, marks, blame, **beside)
-    features = places.features(len(columns))
+        column = table.column(places.available)
+        if column.null_count:
+            raise error_at(_first_null(column), "the available labels are missing: name at least one")
+        in_lists = pa.types.is_nested(column.type)
+        groups = (
+            distinct(map(split_available, column.to_pylist())) if in_lists else distinct_text(column, split_available)
+        )
+        chunk = chunk._replace(available=AvailableLabels(*groups))
+    return chunk
+
+
+def _numeric(source: str, table: Any, columns: Columns, error_at: ErrorAt) -> RawChunk:
+    names = table.column_names
+    places = locate(source, names, columns)
+    if "idx" in names and hasattr(table.schema.field("idx").type, "value_field"):
+        return rounds(source, table, _sparse(table, error_at), places, error_at)
+    features = places.features(len(names))
     if not features:
         raise StreamError(source, "there is no column beside the label")
-    X = _dense(source, table, features, blame)
-    return Block(X, names, marks, blame, columns=tuple(columns[at] for at in features), **beside)
+    chunk = rounds(source, table, np.zeros((0, 0)), places, error_at)
+    X = _dense(source, table, features, error_at)
+    return chunk._replace(X=X, columns=tuple(names[at] for at in features))
 
 
-def rewards(source: str, table: Any, at: int, blame: Blame) -> Vector:
-    """The numbers in a column of rewards."""
-    found: Vector = np.asarray(_dense(source, table, [at], blame), dtype=np.float64).ravel()
-    return found
-
-
-def available(table: Any, at: int, blame: Blame) -> Available:
-    """The labels in a column of available ones."""
-    column = table.column(at)
-    if column.null_count:
-        raise blame(_first_null(column), "the available labels are missing: name at least one")
-    return available_in(column)
-
-
-def _labels(column: Any, name: str, blame: Blame) -> NDArray[Any]:
+def _labels(column: Any, name: str, error_at: ErrorAt) -> NDArray[Any]:
     import pyarrow as pa  # noqa: PLC0415
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type):
-        raise blame(0, f"column {name} holds {column.type}, not labels: name the label column with label=...")
+        raise error_at(0, f"column {name} contains {column.type}, not labels: name the label column with label=...")
     if column.null_count:
-        raise blame(_first_null(column), "the label is missing: drop the round or give it a label")
+        raise error_at(_first_null(column), MISSING_LABEL)
     labels: NDArray[Any] = column.to_numpy()
     return labels
 
 
-def _dense(source: str, table: Any, features: list[int], blame: Blame) -> Rows:
+def _dense(source: str, table: Any, features: list[int], error_at: ErrorAt) -> Rows:
     arrays = []
     for at in features:
         column, name = table.column(at), table.column_names[at]
         if column.null_count:
-            raise blame(_first_null(column), f"column {name} has no value: fill it first")
+            raise error_at(_first_null(column), f"column {name} has no value: fill it first")
         array = column.to_numpy()
         if array.dtype.kind not in "iufb":
-            raise StreamError(source, f"column {name} holds {column.type}, not numbers: drop it or encode it")
+            raise StreamError(source, f"column {name} contains {column.type}, not numbers: remove it or encode it")
         arrays.append(array)
     single = all(array.dtype == np.float32 for array in arrays)
     X = np.empty((table.num_rows, len(features)), np.float32 if single else np.float64)
@@ -110,34 +111,34 @@ def _dense(source: str, table: Any, features: list[int], blame: Blame) -> Rows:
     return X
 
 
-def _sparse(table: Any, blame: Blame) -> Rows:
-    ends, indices = _lists(table.column("idx"), blame)
+def _sparse(table: Any, error_at: ErrorAt) -> Rows:
+    ends, indices = _lists(table.column("idx"), error_at)
     if indices.size and indices.dtype.kind not in "iu":
-        raise blame(0, f"idx holds {indices.dtype}, not whole numbers")
+        raise error_at(0, f"idx contains {indices.dtype}, not whole numbers")
     values = np.ones(len(indices))
     if "val" in table.column_names:
-        other, values = _lists(table.column("val"), blame)
+        other, values = _lists(table.column("val"), error_at)
         uneven = np.flatnonzero(other != ends)
         if uneven.size:
-            raise blame(int(uneven[0]) - 1, "idx and val differ in length")
+            raise error_at(int(uneven[0]) - 1, "idx and val differ in length")
     negative = np.flatnonzero(indices < 0)
     if negative.size:
         row = int(np.searchsorted(ends, negative[0], side="right")) - 1
-        raise blame(row, f"feature index {indices[negative[0]]} is negative")
+        raise error_at(row, f"feature index {indices[negative[0]]} is negative")
     width = int(indices.max()) + 1 if indices.size else 0
     return tidy_rows(csr(values, indices, ends, width))
 
 
-def _lists(column: Any, blame: Blame) -> tuple[Integers, NDArray[Any]]:
-    """The ends of the lists in one long array, with 0 before them, and that array."""
+def _lists(column: Any, error_at: ErrorAt) -> tuple[Integers, NDArray[Any]]:
+    """Return the lists joined into one array, and where each of them ends in it, after a 0."""
     if column.null_count:
-        raise blame(_first_null(column), "a list is missing: write an empty one")
+        raise error_at(_first_null(column), "a list is missing: write an empty list")
     lists = column.combine_chunks()
     ends = np.concatenate([[0], np.cumsum(lists.value_lengths().to_numpy(), dtype=np.int64)])
     flat = lists.flatten()
     if flat.null_count:
         row = int(np.searchsorted(ends, _first_null(flat), side="right")) - 1
-        raise blame(row, "a list has a gap (null)")
+        raise error_at(row, "a list contains null")
     return ends, flat.to_numpy()
 
 

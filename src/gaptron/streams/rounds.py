@@ -1,4 +1,4 @@
-"""Some rounds of a stream, as they are handed to a learner."""
+"""Rounds of a stream as they are passed to a learner."""
 
 from typing import Any, NamedTuple
 
@@ -9,16 +9,19 @@ from gaptron.types import Integers, Matrix
 
 
 class Rounds(NamedTuple):
-    """Rows, numbers or given by name, and what belongs to each."""
+    """Examples, as numbers or as a table with named columns, and the feedback on each."""
 
     X: Any
     y: Integers  # codes
-    among: NDArray[np.bool_] | None = None  # the last two as in a `Stream`
-    worth: Matrix | None = None
+    available: NDArray[np.bool_] | None = None  # as in a `Stream`, like `rewards`
+    rewards: Matrix | None = None
 
     def part(self, X: Any, chosen: slice | Integers) -> "Rounds":
-        """Some of them, whose rows are X."""
-        among, worth = self.among, self.worth
+        """Return some of the rounds, whose examples are X."""
+        available, rewards = self.available, self.rewards
         return Rounds(
-            X, self.y[chosen], None if among is None else among[chosen], None if worth is None else worth[chosen]
+            X,
+            self.y[chosen],
+            None if available is None else available[chosen],
+            None if rewards is None else rewards[chosen],
         )

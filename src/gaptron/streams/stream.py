@@ -1,4 +1,4 @@
-"""A stream: rounds in order, in memory (`Stream`) or read as they are played (`Chunks`)."""
+"""A stream: rounds in order, in memory (`Stream`) or read while they are played (`Chunks`)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -8,12 +8,20 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from gaptron.data.examples import Examples, MeasuredExamples, within_range
 from gaptron.errors import InputError, StreamError
-from gaptron.streams.block import Block, among_of, check_labels, labels_of, measure, rows_of, worth_of
-from gaptron.streams.labels import Codes, Label, discover, distinct, given
+from gaptron.streams.labels import Codes, Label, check_classes, discover, distinct
+from gaptron.streams.raw_chunk import (
+    RawChunk,
+    available_matrix,
+    check_labels,
+    label_codes,
+    measure,
+    reward_column,
+    with_width,
+)
 from gaptron.streams.rows import Rows, tidy_rows
 from gaptron.types import Integers, Matrix, Vector
-from gaptron.validation import CheckedRows, MeasuredRows, within_range
 
 Chunk = tuple[Rows, Integers]
 
@@ -21,54 +29,81 @@ Chunk = tuple[Rows, Integers]
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Rounds in memory, validated once: `gaptron.validation.checked` takes a stream and looks at no value again.
+    """Rounds in memory, validated once: a learner that plays a stream does not check its values again.
 
-    X is a C-contiguous array of floats or a canonical `csr_array`; y holds the codes 0..K-1, and classes[code]
-    is the label the source used.
+    Attributes:
+        rows: the examples and their norms.
+        y: the codes 0..K-1 of the true labels; classes[code] is the label in the source.
+        classes: the labels in the order of their codes.
+        name: the name of the source.
+        prepared: how the examples were prepared.
+        notes: remarks of the reader.
+        columns: the names of the features as read, where the source has names.
+        index_base: the index of the first feature in the source, 0 or 1, where the source writes indices.
+        available: which labels are available, T × K; None: all.
+        rewards: the reward of the true label, T × 1, or of each label, T × K; None: the true label earns 1.
     """
 
-    rows: MeasuredRows
+    rows: MeasuredExamples
     y: Integers
     classes: tuple[Label, ...]
     name: str
     prepared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()  # the features' names as read, where the source has any
-    index_base: int | None = None  # what the source counted features from, 0 or 1, where it writes their numbers
-    among: NDArray[np.bool_] | None = None  # which labels are available, T × K; None: all
-    worth: Matrix | None = None  # what the right label earns, T × 1, or what each would, T × K; None: right is 1
+    columns: tuple[str, ...] = ()
+    index_base: int | None = None
+    available: NDArray[np.bool_] | None = None
+    rewards: Matrix | None = None
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, classes: Iterable[Label] | None = None, name: str = "arrays") -> Self:
-        """A stream of arrays: X dense or any scipy sparse matrix, y labels of any kind, which stay as they are."""
-        return cls(**settled(block_of(X, y, name), None if classes is None else given(classes), None, name))
+        """Create a stream from arrays.
+
+        Args:
+            X: a dense array or any SciPy sparse matrix, one row per round.
+            y: the labels, of any type, which they keep.
+            classes: the labels in the order of their codes; by default the sorted labels found.
+            name: the name of the stream.
+
+        Returns:
+            The stream.
+        """
+        known = None if classes is None else check_classes(classes)
+        return cls(**stream_fields(chunk_of_arrays(X, y, name), known, None, name))
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, rounds={self.n_rounds}, features={self.n_features}, classes={self.n_classes})"
 
-    def part(self, rounds: slice | Integers) -> "Stream":
-        """Some of the rounds."""
+    def take(self, rounds: slice | Integers) -> "Stream":
+        """Select some of the rounds.
+
+        Args:
+            rounds: a slice, or the numbers of the rounds.
+
+        Returns:
+            A stream of these rounds.
+        """
         return replace(
             self,
-            rows=MeasuredRows(self.rows.X[rounds], self.rows.norms[rounds]),
+            rows=MeasuredExamples(self.rows.X[rounds], self.rows.norms[rounds]),
             y=self.y[rounds],
-            among=None if self.among is None else self.among[rounds],
-            worth=None if self.worth is None else self.worth[rounds],
+            available=None if self.available is None else self.available[rounds],
+            rewards=None if self.rewards is None else self.rewards[rounds],
         )
 
     @property
     def X(self) -> Rows:  # noqa: N802
-        """The rows, T × d."""
+        """The examples, T × d: a C-contiguous array of floats or a canonical `csr_array`."""
         return self.rows.X
 
     @property
     def norms(self) -> Vector:
-        """‖x‖ of every row."""
+        """‖x‖ of every example."""
         return self.rows.norms
 
     @cached_property
-    def checked(self) -> CheckedRows:
-        """The rows as a learner plays them; refused if a norm is out of range."""
+    def checked(self) -> Examples:
+        """The examples as a learner plays them; raises an error if a norm is out of range."""
         return within_range(self.rows, self.name)
 
     @property
@@ -95,32 +130,45 @@ class Stream:
 @final
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """Rounds read as they are played, in bounded memory: an iterable of (X, y), each some rounds in a row.
+    """Rounds read while they are played, in bounded memory: an iterable of (X, y) pairs of consecutive rounds.
 
-    `parts()` gives the same rounds as small streams. A file can be iterated again and again, standard input once.
+    A file can be iterated repeatedly, standard input once.
+
+    Attributes:
+        classes: the labels in the order of their codes.
+        n_features: the number of features.
+        name: the name of the source.
+        streams: called to read the rounds from the start, as an iterator of small streams.
+        n_rounds: the number of rounds; None: unknown before the end.
+        prepared: how the examples are prepared.
+        notes: remarks of the reader.
+        columns: the names of the features, where a first pass over the file has read them.
+        index_base: as in a `Stream`; None also where the first rows will show it.
+        norm: the largest ‖x‖, where a first pass over the file has measured it.
+        once: can it be read only once, like standard input?
     """
 
     classes: tuple[Label, ...]
     n_features: int
     name: str
-    parts: Callable[[], Iterator[Stream]] = field(repr=False)
-    n_rounds: int | None = None  # None: not known before the end
+    streams: Callable[[], Iterator[Stream]] = field(repr=False)
+    n_rounds: int | None = None
     prepared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()  # the features' names as read, where the file was looked through before
-    index_base: int | None = None  # as in a stream; None also where only the first rows will show it
-    norm: float | None = None  # the largest ‖x‖, where the file was looked through before
-    once: bool = False  # can be read once, as standard input
+    columns: tuple[str, ...] = ()
+    index_base: int | None = None
+    norm: float | None = None
+    once: bool = False
 
     def measured_norm(self) -> float | None:
-        """The largest ‖x‖, if need be by a pass over the file; None of what can be read only once."""
+        """Return the largest ‖x‖, if necessary after a pass over the file; None if it can be read only once."""
         if self.norm is not None or self.once:
             return self.norm
-        return max((part.norm for part in self.parts()), default=0.0)
+        return max((stream.norm for stream in self.streams()), default=0.0)
 
     def __iter__(self) -> Iterator[Chunk]:
-        for part in self.parts():
-            yield part.X, part.y
+        for stream in self.streams():
+            yield stream.X, stream.y
 
     @property
     def n_classes(self) -> int:
@@ -128,17 +176,17 @@ class Chunks:
         return len(self.classes)
 
 
-def relabelled(classes: tuple[Label, ...]) -> tuple[str, ...]:
-    """How the labels were prepared, in words."""
+def relabelling(classes: tuple[Label, ...]) -> tuple[str, ...]:
+    """Describe how the labels were prepared."""
     return () if classes == tuple(range(len(classes))) else ("labels relabelled 0..K-1",)
 
 
-def settle(
+def resolve(
     labels: Iterable[Label], text: bool, widest: int, classes: tuple[Label, ...] | None, width: int | None, name: str
 ) -> tuple[tuple[Label, ...], int]:
-    """Classes and width: as given, else as found."""
+    """Return the classes and the number of features: as given, otherwise as found."""
     if not widest and width is None:
-        raise StreamError(name, "no round has a feature: say n_features=... if that is right")
+        raise StreamError(name, "no round has a feature: give n_features=... if this is intended")
     if classes is None:
         try:
             classes = discover(labels, text)
@@ -147,30 +195,30 @@ def settle(
     return classes, width or widest
 
 
-def settled(
-    block: Block, classes: tuple[Label, ...] | None, width: int | None, name: str, codes: Codes | None = None
+def stream_fields(
+    chunk: RawChunk, classes: tuple[Label, ...] | None, width: int | None, name: str, codes: Codes | None = None
 ) -> dict[str, Any]:
-    """The fields of a `Stream` that is one block. `codes`: those of the classes, where they are at hand."""
-    rows = measure(block)
-    check_labels(block, listed=classes is not None)
-    classes, width = settle(block.labels, block.text, block.X.shape[1], classes, width, name)
-    codes = codes or Codes(classes, block.text)
+    """Return the fields of a `Stream` that consists of one chunk. `codes` are those of the classes, where known."""
+    rows = measure(chunk)
+    check_labels(chunk, classes_known=classes is not None)
+    classes, width = resolve(chunk.all_labels, chunk.text, chunk.X.shape[1], classes, width, name)
+    codes = codes or Codes(classes, chunk.text)
     return {
-        "rows": rows._replace(X=rows_of(block, width)),
-        "y": labels_of(block, codes),
-        "among": among_of(block, codes),
-        "worth": worth_of(block),
+        "rows": rows._replace(X=with_width(chunk, width)),
+        "y": label_codes(chunk, codes),
+        "available": available_matrix(chunk, codes),
+        "rewards": reward_column(chunk),
         "classes": classes,
         "name": name,
-        "prepared": relabelled(classes),
-        "notes": block.notes,
-        "columns": block.columns,
-        "index_base": block.index_base,
+        "prepared": relabelling(classes),
+        "notes": chunk.notes,
+        "columns": chunk.columns,
+        "index_base": chunk.index_base,
     }
 
 
-def block_of(X: Any, y: Any, name: str) -> Block:
-    """Arrays as one block."""
+def chunk_of_arrays(X: Any, y: Any, name: str) -> RawChunk:
+    """Return arrays as one chunk."""
     labels = y if isinstance(y, (list, tuple)) else np.asarray(y)
     try:
         rows = tidy_rows(X)
@@ -182,10 +230,10 @@ def block_of(X: Any, y: Any, name: str) -> Block:
             name, f"X needs a row for each label and at least one column, but X is {rows.shape} and y {shape}"
         )
 
-    def blame(row: int, problem: str) -> InputError:
+    def error_at(row: int, problem: str) -> InputError:
         return StreamError(name, f"X[{row}]: {problem}")
 
     try:
-        return Block(rows, *distinct(labels), blame)
+        return RawChunk(rows, *distinct(labels), error_at)
     except TypeError:
-        raise StreamError(name, "y must hold plain labels, such as words or numbers") from None
+        raise StreamError(name, "y must contain plain labels, such as strings or numbers") from None

@@ -1,39 +1,41 @@
-"""Advised Gaptron: the certificate plays what it must, practical learners play the rest.
+"""Advised Gaptron: an ensemble of experts chooses the label, and a certificate bounds the mistakes.
 
-This library, docs page "Advised Gaptron" (2026); it extends Frugal Gaptron, whose proof asks of a label no more than
-q(y) ≥ ρ_y: what is left of the distribution may go anywhere, and goes to the label that a council of advisers favours.
+This library, docs page "Advised Gaptron" (2026); it extends Frugal Gaptron, whose proof requires only q(y) ≥ ρ_y of a
+label y. The rest of the distribution may go to any label, and goes to the one that an ensemble of experts prefers.
 Feedback: full, bandit.   Cost: O(dK) a round, three to six times Frugal's.   Nothing to know in advance or to tune.
 
-The advisers are Newton softmaxes (`newton.py`), one with all it has seen and one, the tracker, that goes on moving;
-under bandit feedback a one-against-all regression too. They see x̃ = x/√n, n = max(‖x‖², mean of ‖x_s‖²).
+The experts are Newton softmaxes (`newton.py`): one learns from its whole past, the other, the tracker, keeps adapting.
+Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, n = max(‖x‖², mean of ‖x_s‖²).
 
     for t = 1, 2, ...
-      1   see x, and which labels A are available: all that follows is over A;  X = max ‖x_s‖ so far
+      1   observe x and the available labels A: everything below is over A;  X = max ‖x_s‖ so far
           w = ⟨W, x⟩ with W = -(ε/X²) Σ ĝ, the certified learner
-      2   the advisers say f_1, ..., the caller perhaps f, the certified learner f_0 = softmax w.  Heard together, with
-          a push for the label that was right last, they give scores;  k̂ is their top label
-          a = those scores, cut to a range and centred:  a feature of the certified learner, weight v = 1 - ερ² Σ ĝ_v
-      3   z = w + v a,  p̃ = softmax z;  ask of every label y the least q(y) that keeps its surrogate gap at most λ,
-          counting the second moment of the gradient in v too;  what is left goes to k̂
+      2   the experts predict f_1, ..., the caller may add f, the certified learner f_0 = softmax w.  Combined, with a
+          bonus for the label that was true last, they give scores;  k̂ is their top label
+          a = those scores, clipped and centred:  a feature of the certified learner, weight v = 1 - ερ² Σ ĝ_v
+      3   z = w + v a,  p̃ = softmax z;  every label y gets the least q(y) that keeps its surrogate gap at most λ,
+          with the second moment of the gradient in v;  the rest of q goes to k̂
       4   play y' ~ q
-      5   learn, all of them
+      5   update the certified learner, the weights of the experts, and the experts
 
                 full information                                bandit feedback
-      1   ε     min{e₀, max{σ²/(2H*), e₀/50}}                   min{e₀, cD/√(Kt), D²/(2Λ)}, never rising
-      2   heard by stacking: softmax Σ u_j L_j                  by Bayes' rule: Σ ω_j f_j; labels never hit get more
+      1   ε     min{e₀, max{σ²/(2H*), e₀/50}}                   min{e₀, cD/√(Kt), D²/(2Λ)}, never increasing
+      2   scores  stacking: softmax Σ u_j L_j                   Bayes' rule: Σ ω_j f_j; labels never hit get a bonus
           a     without f_0, range 5                            ln of all together, range 10
-      3         λ = 0                                           free rounds: q = e_k̂, nothing is asked, while
-                                                                M + O - Ψ of them (misses, unanswered, what their hits
-                                                                prove) leaves room in θ(D² + 10)/(2ε); once an answer
-                                                                was worth a fraction, others by their inverse gap to k̂
-      5   ĝ     (p̃ - e_y)/ln 2, e_y told                        (p̃ - (r/q(y'))·e_y')/ln 2, not in free rounds
+      3         λ = 0                                           certified rounds: as above.  Exploiting rounds: q = e_k̂,
+                                                                while their cost M + O - Ψ (mistakes, no feedback yet,
+                                                                what hits prove) keeps to the budget θ(D² + 10)/(2ε);
+                                                                after a reward in (0, 1), others by inverse gap to k̂
+      5   ĝ     (p̃ - e_y)/ln 2, e_y is revealed                 (p̃ - (r/q(y'))·e_y')/ln 2, only in certified rounds
           H     += 1[k° = y] - q(y), k° without f_0
 
-Whatever the advisers say, with full information on every path, for all U and v at once,
+An exploiting round plays k̂ without exploration and is paid for by the budget; a certified round explores as much as the
+certificate requires. For any experts, with full information on every path, for all U and v at once,
     Σ(1 - q_t(y_t)) ≤ L_T(U, v) + (‖U‖²X² + 25(v - 1)²)/(2ε_T),   L_T(U, v) = Σ ℓ_t(Ux_t + v a_t),  1/(2ε_T) ≤ 52.1:
-with v = 0 a bound for linear rules, with U = 0 and v = 1 at most the base-2 log loss of the advice, nothing added.
+with v = 0 this is a bound for linear rules, with U = 0 and v = 1 it is at most the base-2 log loss of the advice.
 Under bandit feedback E[M_T] ≤ L_T(U) + E[C_T(U)] for U fixed before the draws, of order √(KT), with
-    C_T(U) = c'X²‖U‖² + (‖U‖²X² + 10)/(2ε) + Λ_T + M - Ψ of the free rounds   (second term: once one was certified).
+    C_T(U) = c'X²‖U‖² + (‖U‖²X² + 10)/(2ε) + Λ_T + M - Ψ of the exploiting rounds   (second term: after the first
+    certified round).
 
 Example:
 
@@ -60,8 +62,8 @@ import numpy as np
 
 from gaptron.algorithms.advised import bandit, full
 from gaptron.algorithms.advised.bandit import AdvisedBandit
-from gaptron.algorithms.advised.council import MOST_STAY, TINY, log_odds
-from gaptron.algorithms.advised.council import NOTES as NOTES
+from gaptron.algorithms.advised.experts import MAX_STICKINESS, TINY, log_odds
+from gaptron.algorithms.advised.experts import NOTES as NOTES
 from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.losses import LN2
@@ -90,56 +92,56 @@ CARD = Card(
     regret_full="O(‖U‖²)",
     regret_bandit="O(‖U‖² √(KT))",
     advice=True,
-    among=True,
+    available=True,
     rewards=True,
     growth=Growth(by_hand=("W", "P", "A")),
-    traits=frozenset({"mixture", "axes"}),
+    linear=False,
     single=("W", "A", "C"),  # not P: its blocks are inverses, and small
 )
 EXPERTS = bandit.EXPERTS
 Settings = AdvisedFull | AdvisedBandit
 
 
-def _file(settings: Settings) -> Any:
+def _module(settings: Settings) -> Any:
     return full if isinstance(settings, AdvisedFull) else bandit
 
 
 def init(settings: Settings, problem: Problem, sparse: bool) -> Any:
-    """Nothing learned, all advisers heard alike."""
-    return _file(settings).init(settings, problem, sparse)
+    """The state before the first round."""
+    return _module(settings).init(settings, problem, sparse)
 
 
 def scratch(settings: Settings, problem: Problem, sparse: bool) -> Any:
-    """Work space of either feedback."""
-    return _file(settings).scratch(settings, problem, sparse)
+    """The buffers of one caller."""
+    return _module(settings).scratch(settings, problem, sparse)
 
 
 def weights(state: Any, sparse: bool) -> Matrix:
-    """The certified W at the last ε, centred over labels. The advisers' are not in it."""
+    """The certified W at the last ε, centred over labels, without the weights of the experts."""
     W, t, K = by_label(state.W, sparse), state.total[0], state.G.shape[1]
     W = W[:K] if isinstance(state, AdvisedFullState) else W[bandit.CERTIFIED * K :]
     return np.asarray((W - W.mean(axis=0)) * (t.step / t.square if t.square > TINY else 0.0))
 
 
 def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool, sparse: bool) -> None:
-    """The weights of all learners, the mean of the certified ones for their new labels, and the precisions.
+    """Copy the weights of all learners and their precisions; new labels get the mean of the certified weights.
 
-    Where features become too many for blocks, the diagonal goes on with the blocks' own.
+    Where there are now too many features for blocks, the diagonal continues with that of the blocks.
     """
-    W, was = (new.W.T, old.W.T) if sparse else (new.W, old.W)
+    W, old_W = (new.W.T, old.W.T) if sparse else (new.W, old.W)
     if labels:
-        K, room = len(places), new.G.shape[1]
-        fresh = np.setdiff1d(np.arange(room), places)
-        for j in range(W.shape[0] // room):
-            W[j * room + places] = was[j * K : (j + 1) * K]
-        for j in (0,) if isinstance(settings, AdvisedFull) else (bandit.SIDE, bandit.CERTIFIED):
-            W[j * room + fresh] = was[j * K : (j + 1) * K].mean(axis=0)
-        if old.total[0].last != UNKNOWN:
-            new.total[0].last = places[old.total[0].last]
+        old_K, K = len(places), new.G.shape[1]
+        added = np.setdiff1d(np.arange(K), places)
+        for j in range(W.shape[0] // K):
+            W[j * K + places] = old_W[j * old_K : (j + 1) * old_K]
+        for j in (full.CERTIFIED,) if isinstance(settings, AdvisedFull) else (bandit.SIDE, bandit.CERTIFIED):
+            W[j * K + added] = old_W[j * old_K : (j + 1) * old_K].mean(axis=0)
+        if old.total[0].last_label != UNKNOWN:
+            new.total[0].last_label = places[old.total[0].last_label]
         if isinstance(settings, AdvisedBandit):
             new.total[0].step = min(old.total[0].step, settings.first)
     else:
-        W[:, places] = was
+        W[:, places] = old_W
     if len(new.P):
         new.P[: len(old.P)] = old.P
     elif len(old.P):
@@ -150,9 +152,9 @@ def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool
 
 
 def check_state(settings: Settings, problem: Problem, state: Any) -> None:
-    """Refuse a last label that is none."""
-    if not UNKNOWN <= state.total[0].last < problem.n_classes:
-        raise ValueError("the last right label is none")
+    """Check that the last true label is a label, or UNKNOWN."""
+    if not UNKNOWN <= state.total[0].last_label < problem.n_classes:
+        raise ValueError(f"the last true label {state.total[0].last_label} is not one of {problem.n_classes} labels")
 
 
 # --- theory -----------------------------------------------------------------------------------------------
@@ -166,22 +168,30 @@ def recommend(
     guard: float | None = None,
     delay: int = 0,
 ) -> Settings:
-    """Full information: σ = 2. Bandit: D = 20, θ = 2, c = ½. They served 34 data sets: change nothing.
+    """Full information: σ = 2. Bandit: D = 20, θ = 2, c = ½. They were used on 34 data sets and need no tuning.
 
-    guard: with a caller's advice in every round, at most 1.1 times the caller's own mistakes and this many more.
-    delay: bandit: so many answers may be missing at any time, and the certificate still holds.
+    Args:
+        problem: the problem.
+        scale: full information: σ; the larger, the tighter the certificate and the more mistakes.
+        reach: bandit: D, the ‖U‖X that steps and budget are balanced for.
+        budget: bandit: θ, what exploiting rounds may cost, relative to the certified ones.
+        guard: with a caller's advice in every round, at most 1.1 times the caller's mistakes and this many more.
+        delay: bandit: so many decisions may be without feedback at any time, and the certificate still holds.
+
+    Returns:
+        The settings.
     """
     K, is_bandit = problem.n_classes, problem.feedback is Feedback.BANDIT
-    foreign = {"scale": scale} if is_bandit else {"reach": reach, "budget": budget, "delay": delay or None}
-    for name, value in foreign.items():
+    other = {"scale": scale} if is_bandit else {"reach": reach, "budget": budget, "delay": delay or None}
+    for name, value in other.items():
         if value is not None:
-            raise SettingError(f"{name}={value!r} has no meaning with {problem.feedback.word} feedback")
+            raise SettingError(f"{name}={value!r} does not apply to {problem.feedback.word} feedback: leave it out")
     limit = math.inf if guard is None else float(guard)
     if not limit >= 0.0:
         raise SettingError(f"guard={guard!r} must be a number of mistakes, at least 0")
     for name, value in (("scale", scale), ("reach", reach)):
         if value is not None and not 1e-100 <= value <= 1e100:
-            raise SettingError(f"{name}={value!r} must be a positive number, of a size that can be squared")
+            raise SettingError(f"{name}={value!r} must be a positive number from 1e-100 to 1e100")
     if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     if not is_bandit:
@@ -193,88 +203,96 @@ def recommend(
 
 
 def theorem(problem: Problem, settings: Settings) -> str:
-    """Where the certificate comes from."""
-    late = getattr(settings, "delay", 0)
-    return "certificate of Advised Gaptron" + (f", {late} answers late" if late else "")
+    """The name of the certificate."""
+    delay = getattr(settings, "delay", 0)
+    return "certificate of Advised Gaptron" + (f", feedback up to {delay} rounds late" if delay else "")
 
 
-def remembers(settings: Settings) -> tuple[str, ...]:
-    """The proof for late answers needs p̃ and a of the decision's own time; all else looks again."""
-    return ("p", "a", "due") if isinstance(settings, AdvisedBandit) and settings.delay else ()
+def late_fields(settings: Settings) -> tuple[str, ...]:
+    """The decision's own facts and, for the proof with delay, its p̃ and a; everything else is computed again."""
+    return ("decision", "p", "a", "late") if isinstance(settings, AdvisedBandit) and settings.delay else ("decision",)
+
+
+def adopt_logged(settings: Settings, scratch: Any, propensity: float) -> None:
+    """A decision that another policy drew with a propensity below 1 was not an exploiting one."""
+    if propensity < 1.0:
+        scratch.decision[0].exploiting = 0
 
 
 def late_proof(settings: Settings) -> bool:
-    """With full information lateness is paid for by the sum of the gaps, whatever the order of the answers."""
+    """With full information the sum of the gaps pays for any delay, in any order of the feedback."""
     return isinstance(settings, AdvisedFull)
 
 
 def certificate(settings: Settings, state: Any) -> Certificate:
     """C_T(U), known from the run.
 
-    Full information: (‖U‖²X² + 25)/(2ε_T), and the sum of the surrogate gaps where late answers or a guard have made it
-    positive. Bandit: c'‖U‖²X² + (‖U‖²X² + 10)/(2ε) + Λ_T + M + O - Ψ; the second term once a round was certified.
+    Full information: (‖U‖²X² + 25)/(2ε_T), and the sum of the surrogate gaps where late feedback or a guard has made it
+    positive. Bandit: c'‖U‖²X² + (‖U‖²X² + 10)/(2ε) + Λ_T + M + O - Ψ; the second term after a certified round.
     """
     t = state.total[0]
     if isinstance(settings, AdvisedFull):
-        return Certificate(max(float(t.gap), 0.0), float(t.step), math.sqrt(t.square), 1.0, False, 1 / full.PULL)
+        return Certificate(max(float(t.gap), 0.0), float(t.step), math.sqrt(t.square), 1.0, False, 1 / full.V_RATE)
     certified = 1.0 / (2.0 * float(t.last_step)) if t.certified else 0.0
     whole = certified + 1.0 / (2.0 * float(t.side_step))
-    apart = certified / whole / bandit.PULL
-    free = float(t.missed + t.waiting - t.psi)
-    return Certificate(float(t.level), 1.0 / (2.0 * whole), math.sqrt(t.square), 1.0, True, apart, free)
+    apart = certified / whole / bandit.V_RATE
+    cost = bandit.exploiting_cost(t)
+    return Certificate(float(t.level), 1.0 / (2.0 * whole), math.sqrt(t.square), 1.0, True, apart, cost)
 
 
 def advice(settings: Settings, state: Any) -> Advice:
-    """Who is heard, and how the learner got on with its advisers so far."""
-    t, called = state.total[0], bool(state.total[0].called)
+    """The weights of the experts, the regret to each, and what the certificate cost."""
+    t, called = state.total[0], bool(state.total[0].with_caller)
     if isinstance(settings, AdvisedFull):
         names: tuple[str, ...] = full.EXPERTS
-        copies, share = slice(full.LEARNERS, full.STICK), state.voice
-        cost, discovery, pull = float(t.cost), None, full.PULL
+        copies, share = slice(full.LEARNERS, full.STICKINESS), state.u
+        cost, discovery, rate = float(t.cost), None, full.V_RATE
         stickiness = log_odds(state.stay[0])
     else:
-        names, copies = bandit.EXPERTS, slice(bandit.INSIDE, None)
-        share = state.omega / state.omega[: None if called else bandit.INSIDE].sum()
-        cost, pull = float(t.missed + t.waiting - t.psi), bandit.PULL
+        names, copies = bandit.EXPERTS, slice(bandit.OWN_EXPERTS, None)
+        share = state.omega / state.omega[: None if called else bandit.OWN_EXPERTS].sum()
+        cost, rate = bandit.exploiting_cost(t), bandit.V_RATE
         discovery = float((1.0 + t.finds) / (len(state.hits) + t.tries))
         stickiness = log_odds(state.stay[0]) - max(log_odds(state.other[0]), 0.0)
-    heard = dict(zip(names, map(float, share)))
-    ahead = dict(zip(names, map(float, state.ahead)))
+    expert_weights = dict(zip(names, map(float, share)))
+    regret = dict(zip(names, map(float, state.regret)))
     if called:
-        heard["caller"], ahead["caller"] = float(share[copies].sum()), float(t.lead)
-    stickiness = float(min(max(stickiness, 0.0), MOST_STAY)) if t.last != UNKNOWN else 0.0
-    return Advice(cost, heard, ahead, stickiness, discovery, float(1.0 - t.step * pull * t.moved))
+        expert_weights["caller"], regret["caller"] = float(share[copies].sum()), float(t.caller_regret)
+    stickiness = float(min(max(stickiness, 0.0), MAX_STICKINESS)) if t.last_label != UNKNOWN else 0.0
+    return Advice(cost, expert_weights, regret, stickiness, discovery, float(1.0 - t.step * rate * t.v_gradient))
 
 
 def bound(problem: Problem, settings: Settings, comparator: Comparator) -> float:
     """What is known before the run: L_T(U) + the largest C_T(U).
 
     With full information C_T ≤ (‖U‖²X² + 25)·52.1, for every U on every path. Under bandit feedback, in expectation and
-    for U fixed before the draws, it grows like √(KT), but from so far up that it says nothing below some 10⁵K rounds.
-    The certificate is the smaller number.
+    for U fixed before the draws, it grows like √(KT), with constants so large that it says nothing below about 10⁵K
+    rounds. The certificate is the smaller number.
     """
     if settings.guard < math.inf:
-        raise NoBoundError("a guard follows the caller wherever it leads: what that costs is known only after the run")
+        raise NoBoundError("with guard=... the cost of following the caller is known after the run: read `certificate`")
     if isinstance(settings, AdvisedBandit) and settings.delay:
-        raise NoBoundError("what late answers cost is known only after the run: give your own U, or read `certificate`")
+        raise NoBoundError(
+            "with delay=... the cost of late feedback is known after the run: give your own U, or read `certificate`"
+        )
     (X,) = problem.need("norm")
     N = (X * comparator.norm) ** 2
     if isinstance(settings, AdvisedFull):
-        return comparator.loss + (N + 1 / full.PULL) / (2 * full.LEAST)
-    K, T, D, apart = problem.n_classes, comparator.rounds, settings.reach, 1 / bandit.PULL
+        return comparator.loss + (N + 1 / full.V_RATE) / (2 * full.LEAST_STEP)
+    K, T, D, apart = problem.n_classes, comparator.rounds, settings.reach, 1 / bandit.V_RATE
     level = largest_level(problem, settings, T)
     c = max(1 / (2 * settings.first), math.sqrt(K * T) / (2 * settings.pace * D), level / D**2)
-    room = settings.budget * (D**2 + apart) * c
-    side = max(1 / (4 * LN2**2), room / D**2)
-    return comparator.loss + N * (c + side) + apart * c + room + level
+    budget = settings.budget * (D**2 + apart) * c
+    side = max(1 / (4 * LN2**2), budget / D**2)
+    return comparator.loss + N * (c + side) + apart * c + budget + level
 
 
 def largest_level(problem: Problem, settings: AdvisedBandit, rounds: int) -> float:
     """Under bandit feedback Λ_T ≤ D²/(2e₁) + λ̄ + 2α̃cD√(T/K) on every path, e₁ = ln²2/(8K(1 + 300ρ²))."""
     K, D = problem.n_classes, settings.reach
-    wide = 1 + 3 * bandit.REACH**2 * bandit.PULL
+    wide = 1 + 3 * bandit.ADVICE_RANGE**2 * bandit.V_RATE
     alpha, early = 0.22 * (K - 1) * wide, LN2**2 / (8 * K * wide)
-    most = 2 + bandit.PULL * bandit.REACH**2 * (1 + 3 / K)
+    most = 2 + bandit.V_RATE * bandit.ADVICE_RANGE**2 * (1 + 3 / K)
     return D**2 / (2 * early) + most + 2 * alpha * settings.pace * D * math.sqrt(rounds / K)
 
 

@@ -1,48 +1,56 @@
-"""Advised Gaptron with full information: lines 1-5 of the pseudocode, where the truth is told."""
+"""Advised Gaptron with full information: lines 1-5 of the pseudocode, where the true label is revealed."""
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.algorithms.advised import council
-from gaptron.algorithms.advised.council import (
+from gaptron.algorithms.advised import experts
+from gaptron.algorithms.advised.experts import (
     COPIES,
-    MEMORY,
-    MOST_STAY,
-    available,
-    centre,
-    count_row,
-    forced,
-    invite,
+    DECAY,
+    MAX_STICKINESS,
+    add_caller_experts,
+    clip_and_centre,
+    count_decision,
+    guard_binds,
     log_odds,
-    measure,
-    place_of,
-    watch,
+    measure_example,
+    position_of,
+    record_decision,
+    update_stickiness,
+    write_round,
 )
-from gaptron.algorithms.advised.newton import Desk, n_blocks, new_blocks, new_desk, new_diagonal, teach
-from gaptron.kernels import demands
-from gaptron.kernels.jit import inner, jit
-from gaptron.kernels.likelihood import told
+from gaptron.algorithms.advised.newton import (
+    Workspace,
+    n_blocks,
+    new_blocks,
+    new_diagonal,
+    new_workspace,
+    newton_step,
+)
+from gaptron.kernels import gaps
+from gaptron.kernels.compile.jit import inner, jit
+from gaptron.kernels.compile.vectors import Blocks
+from gaptron.kernels.likelihood import label_gradient
 from gaptron.kernels.losses import LN2
-from gaptron.kernels.rounding import put_from
-from gaptron.kernels.rows import scores, zeros
+from gaptron.kernels.rows import add_from, scores, zeros
 from gaptron.kernels.simplex import best, draw, least_exploration, point, rival, softmax
-from gaptron.kernels.vectors import Blocks
-from gaptron.types import UNCOUNTED, UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
+from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "newton", "tracker")
-LEARNERS = len(EXPERTS)  # each with dK weights, side by side
-VOICES = LEARNERS + COPIES + 1  # with the caller's copies, and stickiness last
-STICK = VOICES - 1
-PULL = 0.04  # ρ²: how fast v moves
-REACH = 5.0  # R: the range of a
-FIRST = 2 * LN2**2 / (1 + PULL * REACH**2)  # e₀
-LEAST = FIRST / 50
-HEARD = 10.0  # the range of an expert's scores in the stacking
-SMALL = 0.1  # an adviser passes over rounds in which it was this close to the truth
-DIAGONAL, TRACKING = 0.05, 0.25  # curvature; with blocks 1/K
-DISTRUST = -3.0  # a council this far behind the certified learner is not followed: hostile advice costs little then
+CERTIFIED, NEWTON, TRACKER = range(len(EXPERTS))
+LEARNERS = len(EXPERTS)  # each has dK weights, side by side in W
+WEIGHTS = LEARNERS + COPIES + 1  # u: of the learners, of the caller's experts, of stickiness
+STICKINESS = WEIGHTS - 1
+V_RATE = 0.04  # ρ²: how fast v moves
+ADVICE_RANGE = 5.0  # R: the range of a
+FIRST_STEP = 2 * LN2**2 / (1 + V_RATE * ADVICE_RANGE**2)  # e₀
+LEAST_STEP = FIRST_STEP / 50
+SCORE_RANGE = 10.0  # of an expert's scores L_j
+MIN_ERROR = 0.1  # an expert does not learn from rounds in which its 1 - f(y) is smaller
+DIAGONAL, TRACKING = 0.05, 0.25  # curvature of newton on a diagonal (with blocks 1/K), and of the tracker
+MIN_TRUST = -3.0  # an ensemble further behind the certified learner is not followed: this limits what bad advice costs
 
 
 class AdvisedFull(NamedTuple):
@@ -59,74 +67,73 @@ class AdvisedFullState(NamedTuple):
     P: Blocks  # newton's inverse precision in blocks, or
     A: Vector  # its precision on a diagonal
     C: Vector  # the tracker's precision
-    G: Matrix  # Σ|r_k| of the two advisers
-    voice: Vector  # u: the weights of the experts, the caller's copies, stickiness
-    squares: Vector  # N: of their derivatives
-    ahead: Vector  # mistakes of ours less those of each expert alone
+    G: Matrix  # Σ|r_k| of newton and the tracker
+    u: Vector  # the weights of the experts, the caller's experts, stickiness
+    squares: Vector  # N: Σ of their squared derivatives
+    regret: Vector  # the learner's mistakes less those of each expert alone
     stay: Any
     total: Any
-    rounding: Any = UNCOUNTED  # what single precision has cost the certified learner
 
 
 class AdvisedFullScratch(NamedTuple):
-    """Work space. Vectors over labels hold the labels available, one behind the other."""
+    """Buffers. Vectors over labels hold the available labels, in the order of `labels`."""
 
-    labels: Integers  # which these are
+    labels: Integers  # the available labels
     raw: Vector  # scores of all learners and labels
-    L: Matrix  # what each expert says: scores, centred
-    Z: Matrix  # the advisers' scores as they are
-    t: Vector  # the stacked scores
-    a: Vector  # those without the certified learner, cut and centred: a feature of its own
-    w: Vector  # the certified scores with the advice
+    L: Matrix  # scores of each expert, clipped and centred
+    Z: Matrix  # scores of newton and the tracker
+    combined: Vector  # Σ u_j L_j
+    a: Vector  # the same without the certified learner, clipped and centred: a feature of the certified learner
+    w: Vector  # the certified scores w, then z = w + va
     p: Vector  # p̃
-    b: Vector  # what each label's gap is without its q
+    b: Vector  # each label's surrogate gap without its q
     c: Vector  # zeros
     q: Vector
     r: Vector
-    g: Vector  # derivatives in the voices
-    all: Vector  # a coefficient for every label
-    desk: Desk
+    coefficients: Vector  # of an update, one per label
+    workspace: Workspace
+    decision: Any  # what `commit` and `learn` need of the decision as it was made
     now: Any
 
 
 def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullState:
-    """Line 0: nothing learned; the two advisers are heard alike, the certified learner not yet."""
+    """Line 0: nothing is learned; newton and the tracker have equal weights, the certified learner has none."""
     K, d = problem.n_classes, problem.n_features
-    voice = np.full(VOICES, 0.5)
-    voice[0], voice[STICK] = 0.0, 1.0
+    u = np.full(WEIGHTS, 0.5)
+    u[CERTIFIED], u[STICKINESS] = 0.0, 1.0
     return AdvisedFullState(
         zeros(LEARNERS * K, d, sparse),
         new_blocks(d),
         new_diagonal(0 if n_blocks(d) else d),
         new_diagonal(d),
         np.ones((2, K)),
-        voice,
-        np.zeros(VOICES),
+        u,
+        np.zeros(WEIGHTS),
         np.zeros(LEARNERS),
-        named(right=0.0, thought=0.0, seen=0.0),
+        named(observed=0.0, expected=0.0, rounds=0.0),
         named(
             square=0.0,  # X²
-            step=FIRST,  # ε of the last round
+            step=FIRST_STEP,  # ε of the last round
             cost=0.0,  # H
             largest=0.0,  # H*
-            trust=0.0,  # how many more of the last thousand rounds the council's label was right than the certified one
-            moved=0.0,  # M: Σ of the gradients in v
-            gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only if answers are late or the guard forces
+            trust=0.0,  # of the last thousand rounds: those that the ensemble's k̂ won less those the certified top won
+            v_gradient=0.0,  # Σ ĝ_v
+            gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only after late feedback or where the guard binds
             rounds=0.0,
-            norms=0.0,  # Σ‖x‖²
-            called=0.0,  # rounds with the caller's advice
-            lead=0.0,  # mistakes of ours less those of the caller
-            caller=0.0,  # mistakes of the caller
-            open=0.0,  # answers missing where another label than the caller's might have been played
-            last=UNKNOWN,  # the last right label
+            sqnorms=0.0,  # Σ‖x‖²
+            with_caller=0.0,  # rounds with the caller's advice
+            caller_regret=0.0,  # the learner's mistakes less the caller's
+            caller_mistakes=0.0,
+            caller_pending=0.0,  # decisions without feedback that may differ from the caller's label
+            last_label=UNKNOWN,  # the last true label
         ),
     )
 
 
 def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullScratch:
-    """Some twenty numbers a label, and a row."""
+    """About twenty numbers per label, and an example."""
     K = problem.n_classes
-    vectors = (np.zeros(K) for _ in range(8))
+    vectors = (np.zeros(K) for _ in range(9))
     return AdvisedFullScratch._make(
         (
             np.zeros(K, dtype=np.int64),
@@ -134,225 +141,259 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
             np.zeros((LEARNERS + COPIES, K)),
             np.zeros((2, K)),
             *vectors,
-            np.zeros(VOICES),
-            np.zeros(K),
-            new_desk(K, problem.n_features, sparse),
+            new_workspace(K, problem.n_features, sparse),
+            named(**experts.DECISION),
             named(
-                n=0,  # labels available
-                spoke=0,  # experts heard
-                square=0.0,  # X² with this row
-                own=0.0,  # ‖x‖²
+                n=0,  # the number of available labels
+                n_experts=0,
+                square=0.0,  # X² with this example
+                sqnorm=0.0,  # ‖x‖²
                 step=0.0,  # ε
                 ratio=0.0,  # ε/X²
                 share=0.0,  # ‖x‖²/X²
                 scale=0.0,  # x̃ = scale·x
-                level=0.0,  # the largest demand
+                level=0.0,  # λ
                 v=0.0,
-                kappa=0.0,  # stickiness
-                pushed=UNKNOWN,  # whom it pushed
-                outside=0,  # k°
-                own_top=0,  # the top of z
-                caller=UNKNOWN,  # the caller's label, in its place
+                stickiness=0.0,
+                # Positions in `labels`:
+                sticky=UNKNOWN,  # the last true label, which gets the bonus
+                caller=UNKNOWN,  # the caller's label
+                top=0,  # of the combined scores
+                advised_top=0,  # k°: the same without the certified learner
+                certified_top=0,  # of z
+                heir=0,  # k̂: the label that gets the rest of q
             ),
         )
     )
 
 
+# --- line 1 ---------------------------------------------------------------------------------------------------
+
+
 @jit
 def next_step(s: AdvisedFull, t: Any) -> float:
-    """Line 1: ε, never above e₀ and never rising."""
-    return min(FIRST, max(s.scale * s.scale / (2.0 * t.largest), LEAST)) if t.largest > 0.0 else FIRST
+    """ε, which never exceeds e₀ and never increases."""
+    return min(FIRST_STEP, max(s.scale * s.scale / (2.0 * t.largest), LEAST_STEP)) if t.largest > 0.0 else FIRST_STEP
 
 
-@jit
-def demand_in_v(step: float, a: Vector, p: Vector, b: Vector) -> float:
-    """What the second moment of the gradient in v adds to b. Returns μ = ⟨p̃, a⟩."""
-    kappa, mu = step * PULL / (2.0 * LN2 * LN2), 0.0
-    for i in range(a.shape[0]):
-        mu += p[i] * a[i]
-    for i in range(a.shape[0]):
-        b[i] += kappa * (mu - a[i]) * (mu - a[i])
-    return mu
+# --- line 2 ---------------------------------------------------------------------------------------------------
 
 
 @inner
-def listen(state: AdvisedFullState, work: AdvisedFullScratch, rd: Round, n: int) -> None:
-    """Line 2: what each expert says, in scores centred over the labels; who speaks; whom stickiness pushes."""
+def predict_experts(state: AdvisedFullState, rd: Round, work: AdvisedFullScratch) -> None:
+    """The scores of each expert, clipped and centred, and the bonus for the last true label."""
     K, now, t = rd.z.shape[0], work.now[0], state.total[0]
+    n = now.n
     labels, L = work.labels[:n], work.L[:, :n]
     for i in range(n):
         k = labels[i]
         work.w[i] = now.ratio * work.raw[k]
-        L[0, i] = work.w[i]
-        L[1, i] = now.scale * work.raw[K + k]
-        L[2, i] = now.scale * work.raw[2 * K + k]
-        work.Z[0, i], work.Z[1, i] = L[1, i], L[2, i]
-    now.spoke = invite(rd.advice, labels, L, LEARNERS)
-    share = 2.0 / (now.spoke - 1)  # so that the caller's copies and the two advisers start alike
-    for j in range(now.spoke):
+        L[CERTIFIED, i] = work.w[i]
+        L[NEWTON, i] = now.scale * work.raw[NEWTON * K + k]
+        L[TRACKER, i] = now.scale * work.raw[TRACKER * K + k]
+        work.Z[0, i], work.Z[1, i] = L[NEWTON, i], L[TRACKER, i]
+    now.n_experts = add_caller_experts(rd.advice, labels, L, LEARNERS)
+    share = 2.0 / (now.n_experts - 1)  # so that newton, the tracker and the caller's experts start with equal weights
+    for j in range(now.n_experts):
         if j >= LEARNERS:
             for i in range(n):
                 L[j, i] = math.log(max(L[j, i], 1e-300))
-        centre(L[j], HEARD, share)
-    now.caller = best(L[LEARNERS]) if now.spoke > LEARNERS else UNKNOWN
-    now.pushed = place_of(t.last, labels) if t.last != UNKNOWN else UNKNOWN
-    now.kappa = min(max(log_odds(state.stay[0]), 0.0), MOST_STAY) if now.pushed != UNKNOWN else 0.0
+        clip_and_centre(L[j], SCORE_RANGE, share)
+    now.caller = best(L[LEARNERS]) if now.n_experts > LEARNERS else UNKNOWN
+    now.sticky = position_of(t.last_label, labels) if t.last_label != UNKNOWN else UNKNOWN
+    now.stickiness = min(max(log_odds(state.stay[0]), 0.0), MAX_STICKINESS) if now.sticky != UNKNOWN else 0.0
 
 
 @inner
-def stack(u: Vector, work: AdvisedFullScratch, n: int) -> int:
-    """Line 2: a = Σ u_j L_j with the push, without the certified learner; t with it. Returns k°, the top of a."""
+def combine_experts(u: Vector, work: AdvisedFullScratch) -> None:
+    """Stacking: the scores Σ u_j L_j with the bonus, and a, the same without the certified learner."""
     now = work.now[0]
+    n = now.n
     for i in range(n):
-        o = u[STICK] * now.kappa if i == now.pushed else 0.0
-        for j in range(1, now.spoke):
-            o += u[j] * work.L[j, i]
-        work.a[i] = o
-        work.t[i] = o + u[0] * work.L[0, i]
-    return best(work.a[:n])
+        advised = u[STICKINESS] * now.stickiness if i == now.sticky else 0.0
+        for j in range(1, now.n_experts):
+            advised += u[j] * work.L[j, i]
+        work.a[i] = advised
+        work.combined[i] = advised + u[CERTIFIED] * work.L[CERTIFIED, i]
+    now.top, now.advised_top = best(work.combined[:n]), best(work.a[:n])
+    clip_and_centre(work.a[:n], ADVICE_RANGE, 1.0)
+
+
+# --- lines 3 and 4 --------------------------------------------------------------------------------------------
+
+
+@jit
+def add_v_moment(step: float, a: Vector, p: Vector, b: Vector) -> None:
+    """Add to b what the second moment of the gradient in v costs, κ_v(μ - a_y)² with μ = ⟨p̃, a⟩."""
+    kappa, mu = step * V_RATE / (2.0 * LN2 * LN2), 0.0
+    for i in range(a.shape[0]):
+        mu += p[i] * a[i]
+    for i in range(a.shape[0]):
+        b[i] += kappa * (mu - a[i]) * (mu - a[i])
+
+
+@inner
+def certify(t: Any, work: AdvisedFullScratch) -> None:
+    """Line 3: z = w + va, p̃ = softmax z, and the least q(y) of every label; the rest goes to k̂."""
+    now = work.now[0]
+    n = now.n
+    a, z, p, b, c = work.a[:n], work.w[:n], work.p[:n], work.b[:n], work.c[:n]
+    now.v = 1.0 - now.step * V_RATE * t.v_gradient
+    for i in range(n):
+        z[i] += now.v * a[i]
+    now.certified_top = best(z)
+    now.heir = now.certified_top if t.trust < MIN_TRUST else now.top
+    gaps.logistic(z, p, now.certified_top, now.step * now.share / 2.0, False, 1.0, 0, b, c)
+    add_v_moment(now.step, a, p, b)
+    now.level, _ = least_exploration(b, c, now.heir, work.q[:n])
 
 
 @inner
 def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFullScratch, u: float) -> int:
-    """Lines 1-4."""
-    K, t, now = rd.z.shape[0], state.total[0], work.now[0]
-    n = available(rd.among, work.labels)
-    now.n, now.step = n, next_step(s, t)
-    measure(x, t, now)
-    scores(state.W, x, work.raw)
-    listen(state, work, rd, n)
-    now.outside = stack(state.voice, work, n)
-    a, w, p, b, q = work.a[:n], work.w[:n], work.p[:n], work.b[:n], work.q[:n]
-    top = best(work.t[:n])
-    centre(a, REACH, 1.0)
-    now.v = 1.0 - now.step * PULL * t.moved
-    for i in range(n):
-        w[i] += now.v * a[i]
-    now.own_top = best(w)
-    if t.trust < DISTRUST:
-        top = now.own_top
-    demands.logistic(w, p, now.own_top, now.step * now.share / 2.0, False, 1.0, 0, b, work.c[:n])
-    demand_in_v(now.step, a, p, b)
-    now.level, _ = least_exploration(b, work.c[:n], top, q)
-    apart = now.caller != UNKNOWN
-    if apart and forced(s.guard, t):
+    """Lines 1-4 of the pseudocode."""
+    t, now = state.total[0], work.now[0]
+    measure_example(x, rd.available, t, next_step(s, t), work.labels, now)  # 1
+    scores(state.W, x, work.raw)  # 1
+    predict_experts(state, rd, work)  # 2
+    combine_experts(state.u, work)  # 2
+    certify(t, work)  # 3
+    labels, q = work.labels[: now.n], work.q[: now.n]
+    if guard_binds(s.guard, t, now):
         point(q, now.caller)
-        apart = False
-    rd.mark[0].last, rd.mark[0].free, rd.mark[0].apart = t.last, 0, 1 if apart and q[now.caller] < 1.0 else 0
-    for k in range(K):
-        rd.z[k], rd.p[k] = -math.inf, 0.0
-    for i in range(n):
-        rd.z[work.labels[i]], rd.p[work.labels[i]] = work.t[i], q[i]
-    write_note(rd.note, now, t.cost, state.voice, 1.0 - q[top])
-    return int(work.labels[draw(q, top, u)])
+    record_decision(work.decision[0], t, now, q, False)
+    write_round(rd, labels, work.combined, q)
+    write_notes(rd.note, now, t.cost, state.u, 1.0 - q[now.heir])
+    return int(labels[draw(q, now.heir, u)])  # 4
 
 
 @jit
-def write_note(note: Vector, now: Any, cost: float, voice: Vector, explored: float) -> None:
-    """What a trace keeps of the round."""
-    note[council.LEVEL], note[council.STEP], note[council.EXPLORED] = now.level, now.step, explored
-    note[council.COST], note[council.STICKINESS], note[council.V] = cost, now.kappa, now.v
-    note[council.CERTIFIED], note[council.NEWTON] = voice[0], voice[1]
-    note[council.TRACKER] = voice[2]
-    note[council.CALLER] = 0.0
-    for j in range(LEARNERS, now.spoke):
-        note[council.CALLER] += voice[j]
+def write_notes(note: Vector, now: Any, cost: float, u: Vector, explored: float) -> None:
+    """The numbers that a trace records of the round."""
+    note[experts.LEVEL], note[experts.STEP], note[experts.EXPLORED] = now.level, now.step, explored
+    note[experts.COST], note[experts.STICKINESS], note[experts.V] = cost, now.stickiness, now.v
+    note[experts.CERTIFIED], note[experts.NEWTON], note[experts.TRACKER] = u[CERTIFIED], u[NEWTON], u[TRACKER]
+    note[experts.CALLER] = 0.0
+    for j in range(LEARNERS, now.n_experts):
+        note[experts.CALLER] += u[j]
 
 
 @inner
 def commit(s: AdvisedFull, state: AdvisedFullState, rd: Round, work: AdvisedFullScratch) -> None:
-    """What the decision itself fixes, answered or not."""
-    count_row(state.total[0], work.now[0], rd.mark[0].apart, work.now[0].spoke > LEARNERS)
+    """Count the decision, before its feedback."""
+    now = work.now[0]
+    count_decision(state.total[0], now, work.decision[0].may_differ, now.n_experts > LEARNERS)
+
+
+# --- line 5 ---------------------------------------------------------------------------------------------------
 
 
 @inner
-def restack(state: AdvisedFullState, work: AdvisedFullScratch, n: int, y: int, last: int) -> None:
-    """Line 5: stickiness, then one step of the stacking, each weight with a step of its own."""
-    u, N, now, r = state.voice, state.squares, work.now[0], work.r[:n]
-    softmax(work.t[:n], best(work.t[:n]), r)  # τ
-    if last != UNKNOWN:
-        push, pushed = math.exp(u[STICK] * now.kappa), now.pushed
-        rest = r[pushed] + (1.0 - r[pushed]) * push if pushed != UNKNOWN else 1.0
-        thought = r[last] * (push if pushed != UNKNOWN and last != pushed else 1.0) / rest
-        watch(state.stay[0], 1.0 if y == last else 0.0, min(thought, 1.0))
-    told(r, y, r)
-    for j in range(now.spoke):
+def learn_certified(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFullScratch, y: int) -> None:
+    """The certified learner: ĝ = (p̃ - e_y)/ln 2 in w, and its product with a in v; the sum of the gaps."""
+    t, now, mu = state.total[0], work.now[0], 0.0
+    for k in range(work.coefficients.shape[0]):
+        work.coefficients[k] = 0.0
+    for i in range(now.n):
+        work.coefficients[work.labels[i]] = ((1.0 if i == y else 0.0) - work.p[i]) / LN2
+        mu += work.p[i] * work.a[i]
+    add_from(state.W, x, 0, work.coefficients)
+    t.v_gradient += (mu - work.a[y]) / LN2
+    t.step = min(t.step, now.step)  # late feedback is learned from with today's ε
+    t.gap += work.b[y] - rd.feedback[0].propensity
+
+
+@inner
+def update_costs(state: AdvisedFullState, work: AdvisedFullScratch, y: int, wrong: float) -> None:
+    """H, the trust in the ensemble, and the regret to each expert and to the caller."""
+    t, now = state.total[0], work.now[0]
+    t.cost += (1.0 if y == now.advised_top else 0.0) - work.q[y]
+    t.largest = max(t.largest, t.cost)
+    t.trust = DECAY * t.trust + (1.0 if now.top == y else 0.0) - (1.0 if now.certified_top == y else 0.0)
+    for j in range(LEARNERS):
+        state.regret[j] += wrong - (1.0 if best(work.L[j, : now.n]) != y else 0.0)
+    if now.caller != UNKNOWN:
+        caller_wrong = 1.0 if now.caller != y else 0.0
+        t.caller_pending -= work.decision[0].may_differ
+        t.caller_regret += wrong - caller_wrong
+        t.caller_mistakes += caller_wrong
+
+
+@inner
+def count_repetition(state: AdvisedFullState, work: AdvisedFullScratch, y: int, tau: Vector) -> None:
+    """Stickiness: was the last true label true again, and how likely was that without the bonus?"""
+    now, last = work.now[0], work.decision[0].last_label
+    at = position_of(last, work.labels[: now.n]) if last != UNKNOWN else UNKNOWN
+    if at == UNKNOWN:
+        return
+    bonus, sticky = math.exp(state.u[STICKINESS] * now.stickiness), now.sticky
+    rest = tau[sticky] + (1.0 - tau[sticky]) * bonus if sticky != UNKNOWN else 1.0
+    expected = tau[at] * (bonus if sticky != UNKNOWN and at != sticky else 1.0) / rest
+    update_stickiness(state.stay[0], 1.0 if y == at else 0.0, min(expected, 1.0))
+
+
+@inner
+def update_weights(state: AdvisedFullState, work: AdvisedFullScratch, y: int) -> None:
+    """Stickiness, then one gradient step of the stacking; each weight u_j has its own step size."""
+    u, N, now = state.u, state.squares, work.now[0]
+    combined, r = work.combined[: now.n], work.r[: now.n]
+    softmax(combined, best(combined), r)
+    count_repetition(state, work, y, r)
+    label_gradient(r, y, r)
+    for j in range(now.n_experts):
         g = 0.0
-        for i in range(n):
+        for i in range(now.n):
             g += r[i] * work.L[j, i]
         N[j] += g * g
         u[j] -= g / math.sqrt(1.0 + N[j])
-    if now.pushed != UNKNOWN:
-        g = r[now.pushed] * now.kappa
-        N[STICK] += g * g
-        u[STICK] -= g / math.sqrt(1.0 + N[STICK])
+    if now.sticky != UNKNOWN:
+        g = r[now.sticky] * now.stickiness
+        N[STICKINESS] += g * g
+        u[STICKINESS] -= g / math.sqrt(1.0 + N[STICKINESS])
 
 
 @jit
-def is_sure(z: Vector, y: int) -> bool:
-    """Does softmax z certainly give y more than 1 - SMALL? Told without an exponential."""
+def is_confident(z: Vector, y: int) -> bool:
+    """Whether softmax z surely gives y more than 1 - MIN_ERROR; found without an exponential."""
     n = z.shape[0]
-    return bool(n == 1 or z[y] - z[rival(z, y)] > math.log((n - 1) * (1.0 - SMALL) / SMALL) + 1e-9)
+    return bool(n == 1 or z[y] - z[rival(z, y)] > math.log((n - 1) * (1.0 - MIN_ERROR) / MIN_ERROR) + 1e-9)
+
+
+@jit
+def expert_gradient(z: Vector, y: int, r: Vector) -> float:
+    """Write r = f - e_y with f = softmax z. Returns 1 - f(y), or 0 where that is below MIN_ERROR."""
+    if is_confident(z, y):
+        return 0.0
+    softmax(z, best(z), r)
+    error = 1.0 - r[y]
+    label_gradient(r, y, r)
+    return float(error) if error >= MIN_ERROR else 0.0
+
+
+@inner
+def update_experts(state: AdvisedFullState, x: Row, work: AdvisedFullScratch, y: int) -> None:
+    """A step of newton and one of the tracker."""
+    K, now, n = state.G.shape[1], work.now[0], work.now[0].n
+    W, labels, r, scale = state.W, work.labels[:n], work.r[:n], now.scale
+    if scale == 0.0:
+        return
+    error = expert_gradient(work.Z[0, :n], y, r)
+    if error > 0.0:
+        h = (1.0 / K if state.P.shape[0] > 0 else DIAGONAL) * error
+        newton_step(W, NEWTON * K, x, scale, state.P, state.A, math.inf, state.G[0], labels, r, h, work.workspace)
+    error = expert_gradient(work.Z[1, :n], y, r)
+    if error > 0.0:
+        h, no_blocks = TRACKING * error, state.P[:0]
+        newton_step(W, TRACKER * K, x, scale, no_blocks, state.C, math.inf, state.G[1], labels, r, h, work.workspace)
 
 
 @inner
 def learn(
     s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFullScratch, label: int, truth: int
 ) -> None:
-    """Line 5: the certified learner, what its demands cost, who is heard, and the advisers."""
-    K, n, t, now = rd.z.shape[0], work.now[0].n, state.total[0], work.now[0]
-    labels = work.labels[:n]
-    y, a, p, r = place_of(truth, labels), work.a[:n], work.p[:n], work.r[:n]
-    mu = 0.0
-    for k in range(K):
-        work.all[k] = 0.0
-    for i in range(n):
-        work.all[labels[i]] = ((1.0 if i == y else 0.0) - p[i]) / LN2
-        mu += p[i] * a[i]
-    t.step = min(t.step, now.step)  # a late answer is learned from with the ε of today
-    t.gap += work.b[y] - rd.answer[0].chance
-    t.moved += (mu - a[y]) / LN2
-    t.cost += (1.0 if y == now.outside else 0.0) - work.q[y]
-    t.largest = max(t.largest, t.cost)
-    council, certified = best(work.t[:n]) == y, now.own_top == y
-    t.trust = MEMORY * t.trust + (1.0 if council else 0.0) - (1.0 if certified else 0.0)
-    wrong = 1.0 if label != truth else 0.0
-    for j in range(LEARNERS):
-        state.ahead[j] += wrong - (1.0 if best(work.L[j, :n]) != y else 0.0)
-    if now.caller != UNKNOWN:
-        its = 1.0 if now.caller != y else 0.0
-        t.open -= rd.mark[0].apart
-        t.lead += wrong - its
-        t.caller += its
-    put_from(state.W, x, 0, work.all, state.rounding, now.ratio)
-    last = place_of(rd.mark[0].last, labels) if rd.mark[0].last != UNKNOWN else UNKNOWN
-    restack(state, work, n, y, last)
-    t.last = truth
-    if now.scale == 0.0:
-        return
-    for j in range(2):
-        if is_sure(work.Z[j, :n], y):
-            continue
-        softmax(work.Z[j, :n], best(work.Z[j, :n]), r)
-        size = 1.0 - r[y]
-        if size >= SMALL:
-            told(r, y, r)
-            if j == 0:
-                curvature = 1.0 / K if state.P.shape[0] > 0 else DIAGONAL
-                teach(
-                    state.W,
-                    K,
-                    x,
-                    now.scale,
-                    state.P,
-                    state.A,
-                    math.inf,
-                    state.G[0],
-                    labels,
-                    r,
-                    curvature * size,
-                    work.desk,
-                )
-            else:
-                h = TRACKING * size
-                teach(state.W, 2 * K, x, now.scale, state.P[:0], state.C, math.inf, state.G[1], labels, r, h, work.desk)
+    """Line 5 of the pseudocode."""
+    y = position_of(truth, work.labels[: work.now[0].n])
+    learn_certified(state, x, rd, work, y)  # ĝ
+    update_costs(state, work, y, 1.0 if label != truth else 0.0)  # H
+    update_weights(state, work, y)  # u
+    update_experts(state, x, work, y)  # f_1, ...
+    state.total[0].last_label = truth

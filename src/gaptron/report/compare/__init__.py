@@ -1,4 +1,4 @@
-"""The report of a comparison: one page to open, figures for a paper, a table for the terminal."""
+"""The report of a comparison: an HTML page, figures as SVG and PDF, and a table for the terminal."""
 
 from gaptron.report.compare.page import write
 from gaptron.report.compare.terminal import table

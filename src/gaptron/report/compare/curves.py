@@ -1,50 +1,60 @@
-"""Mistakes, and the error rate, against rounds."""
+"""Curves of mistakes and of the error rate against rounds."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gaptron.experiments.grouping import Arena, Variant, counts
-from gaptron.experiments.summary import Field
-from gaptron.report.colours import GREY, QUIET
-from gaptron.report.compare.figure import Palette, frame, key, label, leading, legend, log_axis, look, short
-from gaptron.report.compare.wording import slope
+from gaptron.experiments.grouping import StreamInfo, Variant, counts
+from gaptron.experiments.summary import Summary
+from gaptron.report.compare.figure import (
+    Colours,
+    axis_labels,
+    highlighted,
+    legend,
+    legend_line,
+    line_style,
+    log_axis,
+    new_panels,
+    shorten,
+)
+from gaptron.report.compare.formatting import slope
+from gaptron.report.theme import GREY, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHOWN = 1_000  # curves begin at this fraction of the rounds: before it there is little but chance
-LATE = 30  # and rates here: before it they are so high that the rest would be flat
+CURVES_FROM = 1_000  # curves start at this fraction of the rounds: earlier counts are mostly noise
+RATES_FROM = 30  # and rates at this one: earlier rates are so high that the rest would look flat
 
 
-def curves(field: Field, colours: Palette, rate: bool = False) -> "Figure":
-    """Mistakes against rounds on log-log axes, a panel a stream; slopes at the lines' ends, seeds as bands.
+def curves(summary: Summary, colours: Colours, rate: bool = False) -> "Figure":
+    """Draw mistakes against rounds on log-log axes, one panel per stream; slopes at the line ends, seeds as bands.
 
-    `rate`: mistakes a round so far, on a plain axis, which tells lines apart that lie on each other as sums.
+    With `rate`, draw the mistakes per round so far on a linear axis, which separates lines that overlap as sums.
     """
-    chosen = leading(field, colours)
-    others = [variant for variant in field.at_their_best if variant not in chosen]
-    figure, panels = frame(len(field.arenas), len(chosen) + bool(others))
-    for panel, arena in zip(panels, field.arenas):
+    chosen = highlighted(summary, colours)
+    others = [variant for variant in summary.best_variants if variant not in chosen]
+    figure, panels = new_panels(len(summary.streams), len(chosen) + bool(others))
+    for panel, stream in zip(panels, summary.streams):
         for variant in others:
-            rounds, means, _, _ = _band(field, variant, arena, rate)
+            rounds, means, _, _ = _band(summary, variant, stream, rate)
             if len(rounds):
                 panel.plot(rounds, means, color=GREY.light, linewidth=0.9)
         ends, drawn = [], bool(panel.lines)
         for variant in reversed(chosen):  # the best on top
-            rounds, means, low, high = _band(field, variant, arena, rate)
-            if not len(rounds):  # not played, or without a mistake
+            rounds, means, low, high = _band(summary, variant, stream, rate)
+            if not len(rounds):  # not played, or no mistakes
                 continue
             drawn = True
-            style = look(field, variant, colours)
+            style = line_style(summary, variant, colours)
             panel.fill_between(rounds, low, high, color=style["color"], alpha=0.18, linewidth=0)
             panel.plot(rounds, means, linewidth=1.8, markersize=4.5, markevery=[len(rounds) - 1], **style)
-            growth = field.slope(variant, arena)
+            growth = summary.slope(variant, stream)
             if growth is not None and not rate:
                 ends.append((float(means[-1]), slope(growth._replace(error=None)), style["color"]))
-        panel.set_title(short(field.places[arena]), loc="left")
+        panel.set_title(shorten(summary.stream_names[stream]), loc="left")
         if not drawn:
             panel.text(0.5, 0.5, "no mistakes", transform=panel.transAxes, color=QUIET.light, ha="center")
             panel.set(xticks=[], yticks=[])
@@ -55,39 +65,41 @@ def curves(field: Field, colours: Palette, rate: bool = False) -> "Figure":
         if not rate:
             log_axis(panel.yaxis)
             _label_ends(panel, ends)
-    handles = [key(field.names[e], linewidth=1.8, markersize=4.5, **look(field, e, colours)) for e in chosen]
+    handles = [
+        legend_line(summary.names[e], linewidth=1.8, markersize=4.5, **line_style(summary, e, colours)) for e in chosen
+    ]
     if others:
-        handles.append(key(_others(field, others), linewidth=0.9, color=GREY.light))
+        handles.append(legend_line(_others(summary, others), linewidth=0.9, color=GREY.light))
     legend(figure, handles)
-    word = "expected mistakes" if field.feedback == "full" else "mistakes"
-    label(figure, "rounds", f"{word} a round so far, %" if rate else word)
+    word = "expected mistakes" if summary.feedback == "full" else "mistakes"
+    axis_labels(figure, "rounds", f"{word} per round so far, %" if rate else word)
     return figure
 
 
-def _band(field: Field, variant: Variant, arena: Arena, rate: bool) -> tuple[Any, Any, Any, Any]:
-    """Rounds, mean mistakes, and the fewest and most of any seed; zero is nowhere on a log axis."""
-    runs = [curve for curve in map(counts, field.runs.get((variant, arena), {}).values()) if curve]
+def _band(summary: Summary, variant: Variant, stream: StreamInfo, rate: bool) -> tuple[Any, Any, Any, Any]:
+    """Return rounds, mean mistakes, and the minimum and maximum over seeds; zeros are dropped for the log axis."""
+    runs = [curve for curve in map(counts, summary.runs.get((variant, stream), {}).values()) if curve]
     if not runs:
         return [], [], [], []
     rounds = np.asarray(runs[0][0], dtype=float)
     table = np.array([np.interp(rounds, *curve) for curve in runs])
-    seen = (table.mean(axis=0) > 0) & (rounds >= rounds[-1] / (LATE if rate else SHOWN))
+    shown = (table.mean(axis=0) > 0) & (rounds >= rounds[-1] / (RATES_FROM if rate else CURVES_FROM))
     table = 100.0 * table / rounds if rate else table
-    return rounds[seen], table.mean(axis=0)[seen], table.min(axis=0)[seen], table.max(axis=0)[seen]
+    return rounds[shown], table.mean(axis=0)[shown], table.min(axis=0)[shown], table.max(axis=0)[shown]
 
 
 def _label_ends(panel: "Axes", ends: Sequence[tuple[float, str, str]]) -> None:
-    """Words at the right edge, at the height of their line, moved apart where they would touch."""
+    """Write slopes at the right edge, at the height of their line, moved apart where they would overlap."""
     low, high = np.log(panel.get_ylim())
     ordered = sorted(ends)
     if ordered:
         panel.text(1.02, 1.06, "slope", transform=panel.transAxes, color=QUIET.light, fontsize=8, va="center")
-    for (_, text, colour), height in zip(ordered, apart([(np.log(y) - low) / (high - low) for y, _, _ in ordered])):
+    for (_, text, colour), height in zip(ordered, spread([(np.log(y) - low) / (high - low) for y, _, _ in ordered])):
         panel.text(1.02, height, text, transform=panel.transAxes, color=colour, fontsize=8, va="center")
 
 
-def apart(heights: Sequence[float], gap: float = 0.085) -> list[float]:
-    """Heights in rising order, moved as little as keeps them a gap apart and off the ceiling."""
+def spread(heights: Sequence[float], gap: float = 0.085) -> list[float]:
+    """Move ascending heights as little as keeps them a gap apart and below the top."""
     moved: list[float] = []
     for height in heights:
         moved.append(max(height, moved[-1] + gap) if moved else height)
@@ -98,5 +110,5 @@ def apart(heights: Sequence[float], gap: float = 0.085) -> list[float]:
     return moved
 
 
-def _others(field: Field, others: Sequence[Variant]) -> str:
-    return field.names[others[0]] if len(others) == 1 else f"{len(others)} others"
+def _others(summary: Summary, others: Sequence[Variant]) -> str:
+    return summary.names[others[0]] if len(others) == 1 else f"{len(others)} others"

@@ -1,4 +1,4 @@
-"""What the page is made of: sections, parts, pictures, tables, cells. They name things and do nothing."""
+"""The elements of the page: sections, subsections, pictures, tables and cells, as plain data for the template."""
 
 from typing import NamedTuple
 
@@ -6,20 +6,20 @@ from markupsafe import Markup
 
 
 class Cell(NamedTuple):
-    """One cell: its words, and the number it is sorted by."""
+    """One cell: its text, and the number it is sorted by."""
 
     text: str
     value: float | None = None
-    mark: str = ""  # a class of the style sheet
+    css_class: str = ""
 
 
 class Table(NamedTuple):
-    """Columns and rows."""
+    """A table."""
 
     caption: str
-    head: list[str]
+    header: list[str]
     rows: list[list[Cell]]
-    quiet: bool = False  # folded away until asked for
+    collapsed: bool = False
 
 
 class Picture(NamedTuple):
@@ -29,22 +29,22 @@ class Picture(NamedTuple):
     alt: str
     caption: str
     svg: Markup
-    quiet: bool = False
+    collapsed: bool = False
 
 
-class Part(NamedTuple):
-    """What a section says under one feedback."""
+class Subsection(NamedTuple):
+    """The content of a section for one feedback."""
 
     heading: str
-    words: list[str]
+    paragraphs: list[str]
     pictures: list[Picture]
     tables: list[Table]
 
 
 class Section(NamedTuple):
-    """A heading and what is under it."""
+    """A section of the page."""
 
     id: str
     heading: str
-    words: str
-    parts: list[Part]
+    introduction: str
+    subsections: list[Subsection]

@@ -1,4 +1,4 @@
-"""Figures of a comparison: how they look, who is drawn and how, and how a figure becomes files and part of the page."""
+"""Figures of a comparison: their theme, which variants are drawn, and how a figure is saved and embedded."""
 
 import io
 import math
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gaptron.experiments.grouping import Variant
-from gaptron.experiments.summary import Field
-from gaptron.report.colours import FAINT, GREY, INK, MARKERS, NAMED, QUIET, Colour
+from gaptron.experiments.summary import Summary
+from gaptron.report.theme import FAINT, GREY, INK, MARKERS, NAMED, QUIET, Colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 10.0  # inches, as wide as the page's column
-ZOOM = 1.4  # CSS pixels for a point of the figure
-STYLE = {
+WIDTH = 10.0  # inches, the width of the page's column
+ZOOM = 1.4  # CSS pixels per point of the figure
+THEME = {
     "font.size": 9.5,
     "axes.titlesize": 10,
     "axes.labelsize": 9.5,
@@ -34,83 +34,83 @@ STYLE = {
     "ytick.color": QUIET.light,
     "text.color": INK.light,
     "legend.frameon": False,
-    "svg.fonttype": "none",  # words stay words: small files, readable by search and screen reader
-    "svg.hashsalt": "gaptron",  # the same figure, the same bytes
+    "svg.fonttype": "none",  # text stays text: small files, searchable, readable by screen readers
+    "svg.hashsalt": "gaptron",  # the same figure gives the same bytes
     "pdf.fonttype": 42,
     "text.parse_math": False,  # a stream may be called $x$
 }
-MAIN = 8  # lines in colour; more could not be followed
-DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))  # losses and settings of one algorithm
-Palette = Mapping[str, Colour]
+MAX_LINES = 8  # lines in colour; more would be hard to distinguish
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))  # for the losses and settings of one algorithm
+Colours = Mapping[str, Colour]
 
 
-# --- who is drawn, and how ---------------------------------------------------------------------------------
+# --- variants ---------------------------------------------------------------------------------
 
 
-def leading(field: Field, colours: Palette) -> list[Variant]:
-    """The lines to draw in colour: first each algorithm's best, then its other losses, by rank."""
+def highlighted(summary: Summary, colours: Colours) -> list[Variant]:
+    """Return the variants to draw in colour: each algorithm's best, then its other losses, by rank."""
     seen: set[str] = set()
     first: list[Variant] = []
     second: list[Variant] = []
-    for variant in field.at_their_best:
+    for variant in summary.best_variants:
         if colours[variant.algorithm] is GREY:
             continue
         (second if variant.algorithm in seen else first).append(variant)
         seen.add(variant.algorithm)
-    return (first + second)[:MAIN]
+    return (first + second)[:MAX_LINES]
 
 
-def look(field: Field, variant: Variant, colours: Palette) -> dict[str, Any]:
-    """Colour, dashes and marker of a variant."""
-    family = [other for other in field.at_their_best if other.algorithm == variant.algorithm]
+def line_style(summary: Summary, variant: Variant, colours: Colours) -> dict[str, Any]:
+    """Return the colour, dashes and marker of a variant."""
+    family = [other for other in summary.best_variants if other.algorithm == variant.algorithm]
     place = family.index(variant) if variant in family else 0
     colour = colours[variant.algorithm]
     return {"color": colour.light, "linestyle": DASHES[place % len(DASHES)], "marker": MARKERS[colour]}
 
 
-def short(text: str, most: int = 34) -> str:
-    """A name that fits its place."""
+def shorten(text: str, most: int = 34) -> str:
+    """Shorten a name to at most this many characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def shade(colours: Palette, variant: Variant) -> str:
-    """The colour of a variant that is named where it stands; grey is for those that are not."""
+def colour_of(colours: Colours, variant: Variant) -> str:
+    """Return the colour of a labelled variant: a darker one in place of grey, which is for unlabelled lines."""
     colour = colours[variant.algorithm]
     return QUIET.light if colour is GREY else colour.light
 
 
-# --- the frame ---------------------------------------------------------------------------------------------
+# --- layout ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def house_style() -> Iterator[None]:
-    """Draw inside this."""
+def use_theme() -> Iterator[None]:
+    """Apply the theme to the figures drawn in this context."""
     import matplotlib  # noqa: PLC0415
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(THEME):
         yield
 
 
-def blank(width: float, height: float) -> "Figure":
-    """An empty figure that needs no window.
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure that needs no window.
 
-    There is no layout engine: margins are given in inches, and saving is twice as fast.
+    It has no layout engine: margins are given in inches, and saving takes half the time.
     """
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     return Figure(figsize=(width, height))
 
 
-def frame(n: int, keys: int, height: float = 2.1) -> tuple["Figure", list["Axes"]]:
-    """A figure of n panels, three abreast, with room for a legend of so many keys above them."""
+def new_panels(n: int, keys: int, height: float = 2.1) -> tuple["Figure", list["Axes"]]:
+    """Return a figure of n panels, three per row, with space above them for a legend of so many keys."""
     columns = min(n, 3)
     rows = -(-n // columns)
     if n == 1:
         height *= 1.6
     width = WIDTH if columns > 1 else 0.75 * WIDTH
-    top, bottom, between = 0.5 + 0.2 * -(-keys // _abreast(width)), 0.6, 0.75
+    top, bottom, between = 0.5 + 0.2 * -(-keys // _legend_columns(width)), 0.6, 0.75
     tall = top + rows * height + (rows - 1) * between + bottom
-    figure = blank(width, tall)
+    figure = new_figure(width, tall)
     margins = {"left": 0.75 / width, "right": 1 - 0.5 / width, "top": 1 - top / tall, "bottom": bottom / tall}
     grid = figure.subplots(
         rows, columns, squeeze=False, gridspec_kw={**margins, "wspace": 0.36, "hspace": between / height}
@@ -121,51 +121,53 @@ def frame(n: int, keys: int, height: float = 2.1) -> tuple["Figure", list["Axes"
     return figure, panels[:n]
 
 
-def label(figure: "Figure", below: str, beside: str) -> None:
-    """What all panels have on their axes, once."""
+def axis_labels(figure: "Figure", below: str, beside: str) -> None:
+    """Label the axes of all panels once."""
     style = {"fontsize": 9.5, "color": QUIET.light}
     if below:
         figure.supxlabel(below, y=0.1 / figure.get_figheight(), va="bottom", **style)
     figure.supylabel(beside, x=0.1 / figure.get_figwidth(), ha="left", **style)
 
 
-def key(label: str, **style: Any) -> Any:
-    """A line for the legend."""
+def legend_line(label: str, **style: Any) -> Any:
+    """Return a line for the legend."""
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
-    return Line2D([], [], label=short(label), **style)
+    return Line2D([], [], label=shorten(label), **style)
 
 
 def legend(figure: "Figure", handles: list[Any]) -> None:
-    """The one legend of a figure, above all panels, where nothing can be under it."""
+    """Draw the legend of a figure above all panels, where it covers nothing."""
     figure.legend(
         handles=handles,
         loc="upper left",
         bbox_to_anchor=(0.0, 1.0),
-        ncols=_abreast(figure.get_figwidth()),
+        ncols=_legend_columns(figure.get_figwidth()),
         fontsize=9,
         handlelength=2.6,
     )
 
 
-def _abreast(width: float) -> int:
-    """How many keys of a legend stand side by side, if every name is as long as `short` lets it be."""
+def _legend_columns(width: float) -> int:
+    """Return how many keys fit in a row of the legend, if every name has the longest length `shorten` allows."""
     return int(width // 3.2)
 
 
 def log_axis(axis: Any, percent: bool = False) -> None:
-    """Ticks at powers of ten, or at 1, 2, 5 where there are few; written as people write them."""
+    """Set ticks at powers of ten, or at 1, 2, 5 if the range is small."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415
 
     low, high = sorted(axis.get_view_interval())
     decades = math.log10(high / low)
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.2 else (1.0,), numticks=6))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: power(100 * value) + "%" if percent else power(value)))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: format_tick(100 * value) + "%" if percent else format_tick(value))
+    )
 
 
-def power(value: float) -> str:
-    """A number on a log axis: 0.05, 20, 1000, 10⁴."""
+def format_tick(value: float) -> str:
+    """Format a number on a log axis: 0.05, 20, 1000, 10⁴."""
     if 0.0099 < value < 9_999:
         return f"{value:.10g}"
     exponent = math.floor(math.log10(value) + 1e-9)
@@ -174,22 +176,22 @@ def power(value: float) -> str:
     return raised if factor == 1 else f"{factor}·{raised}"
 
 
-# --- files and the page --------------------------------------------------------------------------------------
+# --- files and embedding --------------------------------------------------------------------------------------
 
 
 def save(figure: "Figure", folder: Path, name: str) -> str:
-    """Write NAME.svg and NAME.pdf; return the drawing as a piece of a page."""
+    """Write NAME.svg and NAME.pdf; return the figure as an SVG element for the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    nothing: dict[str, Any] = {"Date": None, "Creator": None}
+    no_metadata: dict[str, Any] = {"Date": None, "Creator": None}
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=nothing, transparent=True)
+    figure.savefig(text, format="svg", metadata=no_metadata, transparent=True)
     figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     (folder / f"{name}.svg").write_text(text.getvalue(), encoding="utf-8")
     return inline(text.getvalue(), name)
 
 
 def inline(svg: str, name: str) -> str:
-    """An SVG file as an element: colours that follow the page, ids of its own, no address of anything."""
+    """Convert an SVG file to an element: colours as CSS variables, unique ids, no external addresses."""
     frame = re.search(r'viewBox="(\S+ \S+ (\S+) \S+)"', svg)
     assert frame is not None
     _, _, drawn = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S).partition("<svg")

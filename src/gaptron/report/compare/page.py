@@ -1,4 +1,4 @@
-"""The page: results become one HTML file that needs nothing else, and figures for a paper."""
+"""Write the report: one self-contained HTML file, and its figures as SVG and PDF."""
 
 import platform
 import re
@@ -11,48 +11,51 @@ import jinja2
 
 from gaptron.errors import InputError
 from gaptron.experiments.grouping import Variant, settings_text
-from gaptron.experiments.summary import Field, fields
+from gaptron.experiments.summary import Summary, summarize
 from gaptron.experiments.task import Result
-from gaptron.report.colours import NAMED
 from gaptron.report.compare.elements import Cell, Table
-from gaptron.report.compare.figure import house_style
+from gaptron.report.compare.figure import use_theme
+from gaptron.report.compare.formatting import feedback_title, headline, plural
 from gaptron.report.compare.sections import sections
-from gaptron.report.compare.wording import feedback, headline, several
+from gaptron.report.theme import NAMED
 
-FOLDED = 20  # failures that are shown without being asked for
+MAX_OPEN_FAILURES = 20  # a longer table of failures is collapsed
 
 
 def write(
     results: Iterable[Result], folder: Path | str, *, title: str = "A comparison", plan: str = "", command: str = ""
 ) -> Path:
-    """Write FOLDER/report.html and FOLDER/figures/*.svg, *.pdf; return the page's path.
+    """Write FOLDER/report.html and FOLDER/figures/*.svg, *.pdf.
 
     Args:
-        results: of any number of streams, feedbacks, algorithms and seeds; failed ones are named as such.
-        folder: made if it is not there; a report that is there is replaced.
-        title: over the page.
-        plan: the text of the plan, to be shown with what is needed to repeat it.
-        command: the command line, for the same.
+        results: of any number of streams, feedbacks, algorithms and seeds; failed ones are listed separately.
+        folder: created if it does not exist; an existing report is replaced.
+        title: of the page.
+        plan: the text of the plan, shown in the section on reproducing the comparison.
+        command: the command line, shown there too.
+
+    Returns:
+        The path of the page.
     """
     results = list(results)
     if not results:
-        raise InputError("there are no results: nothing to report")
+        raise InputError("there are no results to report")
     folder = Path(folder)
-    summary = fields(results)
+    summaries = summarize(results)
     path = folder / "report.html"
-    _forget(path)
-    with house_style():
-        shown = sections(summary, folder / "figures")
+    _remove_figures(path)
+    with use_theme():
+        content = sections(summaries, folder / "figures")
     source = resources.files("gaptron.report.compare").joinpath("page.html").read_text(encoding="utf-8")
     template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
     page = template.render(
         title=title,
         colours=NAMED,
-        headlines=[(feedback(f.feedback), headline(f)) for f in summary if f.ranking],
-        scope=_scope(summary, results),
-        failures=_failures(summary),
-        sections=shown,
-        repeat=_repeat(summary, results),
+        headlines=[(feedback_title(f.feedback), headline(f)) for f in summaries if f.ranking],
+        scope=_scope(summaries, results),
+        failures=_failures(summaries),
+        sections=content,
+        reproduce=_reproduce(summaries, results),
         machine=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         versions=sorted({result.version for result in results}),
         processors=sorted({result.processor for result in results if result.processor}),
@@ -64,41 +67,41 @@ def write(
     return path
 
 
-def _forget(page: Path) -> None:
-    """Remove the figures an earlier report names: the new one may have fewer."""
+def _remove_figures(page: Path) -> None:
+    """Remove the figures of an earlier report: the new one may have fewer."""
     if page.exists():
         for name in re.findall(r'href="figures/([\w-]+\.(?:svg|pdf))"', page.read_text(encoding="utf-8")):
             (page.parent / "figures" / name).unlink(missing_ok=True)
 
 
-def _scope(summary: list[Field], results: list[Result]) -> str:
-    streams = {arena for field in summary for arena in field.arenas}
+def _scope(summaries: list[Summary], results: list[Result]) -> str:
+    streams = {stream for summary in summaries for stream in summary.streams}
     algorithms = {result.algorithm for result in results}
     seeds = {result.seed for result in results}
-    good = sum(result.ok for result in results)
+    succeeded = sum(result.ok for result in results)
     return (
-        f"{several(len(algorithms), 'algorithm')}, {several(len(streams), 'stream')}, {several(len(seeds), 'seed')}: "
-        f"{several(good, 'run')}."
+        f"{plural(len(algorithms), 'algorithm')}, {plural(len(streams), 'stream')}, {plural(len(seeds), 'seed')}: "
+        f"{plural(succeeded, 'run')}."
     )
 
 
-def _failures(summary: list[Field]) -> Table | None:
+def _failures(summaries: list[Summary]) -> Table | None:
     rows = []
-    for field in summary:
-        for r in field.failed:
+    for summary in summaries:
+        for r in summary.failed:
             problem = r.error or {}
             setting = settings_text(tuple(sorted(r.settings.items()))) or "published"
-            why = f"{problem.get('type', 'error')}: {problem.get('message', 'no reason was kept')}"
-            words = (r.stream, feedback(r.feedback), r.algorithm, r.loss, setting)
-            rows.append([*map(Cell, words), Cell(str(r.seed), r.seed), Cell(why, None, "sentence")])
+            why = f"{problem.get('type', 'error')}: {problem.get('message', 'no message')}"
+            texts = (r.stream, feedback_title(r.feedback), r.algorithm, r.loss, setting)
+            rows.append([*map(Cell, texts), Cell(str(r.seed), r.seed), Cell(why, None, "sentence")])
     if not rows:
         return None
-    head = ["stream", "feedback", "algorithm", "loss", "setting", "seed", "why"]
-    return Table("Failed runs", head, rows, quiet=len(rows) > FOLDED)
+    head = ["stream", "feedback", "algorithm", "loss", "setting", "seed", "error"]
+    return Table("Failed runs", head, rows, collapsed=len(rows) > MAX_OPEN_FAILURES)
 
 
-def _repeat(summary: list[Field], results: list[Result]) -> list[Table]:
-    arenas = sorted({(field.places[arena], arena) for field in summary for arena in field.arenas})
+def _reproduce(summaries: list[Summary], results: list[Result]) -> list[Table]:
+    streams = sorted({(summary.stream_names[stream], stream) for summary in summaries for stream in summary.streams})
     prepared = {(r.stream, r.data or ""): ", ".join(r.prepared) for r in results if r.ok}
     data = [
         [
@@ -106,37 +109,37 @@ def _repeat(summary: list[Field], results: list[Result]) -> list[Table]:
             Cell(f"{a.rounds:,}", a.rounds),
             Cell(str(a.n_classes), a.n_classes),
             Cell(f"{a.n_features:,}", a.n_features),
-            Cell(prepared.get((a.stream, a.data), "")),
+            Cell(prepared.get((a.name, a.data), "")),
             Cell(a.data, None, "hash"),
         ]
-        for name, a in arenas
+        for name, a in streams
     ]
-    tables = [Table("Streams", ["stream", "rounds", "classes", "features", "prepared", "hash of the data"], data)]
+    tables = [Table("Streams", ["stream", "rounds", "classes", "features", "prepared", "data hash"], data)]
     rows = []
-    for field in summary:
-        for variant in field.variants:
-            runs = [run for (other, _), there in field.runs.items() if other == variant for run in there.values()]
+    for summary in summaries:
+        for variant in summary.variants:
+            runs = [run for (other, _), by_seed in summary.runs.items() if other == variant for run in by_seed.values()]
             seeds = ", ".join(map(str, sorted({run.seed for run in runs})))
             rows.append(
                 [
-                    Cell(field.names[variant]),
-                    Cell(feedback(field.feedback)),
+                    Cell(summary.names[variant]),
+                    Cell(feedback_title(summary.feedback)),
                     Cell(variant.loss),
                     Cell(settings_text(variant.settings) or "as published"),
-                    Cell(_tried(field, variant)),
+                    Cell(_grid_values(summary, variant)),
                     Cell(seeds),
                 ]
             )
     head = ["algorithm", "feedback", "loss", "settings", "grid", "seeds"]
-    return [*tables, Table("Settings and seeds", head, rows, quiet=True), *_commands(summary, results)]
+    return [*tables, Table("Settings and seeds", head, rows, collapsed=True), *_commands(summaries, results)]
 
 
-def _commands(summary: list[Field], results: list[Result]) -> list[Table]:
-    """Every run with the command that repeats it, a table for each stream and feedback."""
+def _commands(summaries: list[Summary], results: list[Result]) -> list[Table]:
+    """Return every run with the command that repeats it, one table per stream and feedback."""
     head = ["algorithm", "loss", "settings", "seed", "mistakes", "expected", "command"]
     tables = []
-    for field in summary:
-        for arena in field.arenas:
+    for summary in summaries:
+        for stream in summary.streams:
             rows = [
                 [
                     Cell(r.algorithm),
@@ -147,28 +150,30 @@ def _commands(summary: list[Field], results: list[Result]) -> list[Table]:
                     Cell("–")
                     if r.expected_mistakes is None
                     else Cell(f"{r.expected_mistakes:,.1f}", r.expected_mistakes),
-                    Cell(r.command or "not kept", None, "command"),
+                    Cell(r.command or "not recorded", None, "command"),
                 ]
                 for r in results
-                if r.ok and (r.feedback, r.stream, r.data or "") == (field.feedback, arena.stream, arena.data)
+                if r.ok and (r.feedback, r.stream, r.data or "") == (summary.feedback, stream.name, stream.data)
             ]
-            caption = f"The command for every run: {field.places[arena]}, {feedback(field.feedback).lower()}"
-            tables.append(Table(caption, head, rows, quiet=True))
+            caption = (
+                f"Commands of all runs: {summary.stream_names[stream]}, {feedback_title(summary.feedback).lower()}"
+            )
+            tables.append(Table(caption, head, rows, collapsed=True))
     return tables
 
 
-def _tried(field: Field, variant: Variant) -> str:
+def _grid_values(summary: Summary, variant: Variant) -> str:
     if not variant.tuned:
         return ""
     values = {
         c.value: None
-        for (other, _), grid in field.grids.items()
+        for (other, _), grid in summary.grids.items()
         if other == variant
         for c in grid.candidates
         if not c.published
     }
-    return f"{variant.tuned}: " + "; ".join(", ".join(map(_plain, value)) for value in values)
+    return f"{variant.tuned}: " + "; ".join(", ".join(map(_format, value)) for value in values)
 
 
-def _plain(value: Any) -> str:
+def _format(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

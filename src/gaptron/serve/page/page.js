@@ -1,152 +1,153 @@
-// The page reads a model's report once a second. Nothing is loaded from elsewhere.
+// The page fetches the report of a model once a second. It loads nothing from other hosts.
 "use strict";
 
-const EVERY = 1000; // ms
-const at = (id) => document.getElementById(id);
+const INTERVAL = 1000; // ms
+const element = (id) => document.getElementById(id);
 const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`);
 const span = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${s / 60} min` : s < 86400 ? `${s / 3600} h` : `${s / 86400} d`);
 const count = (number) => number.toLocaleString("en");
 let key = sessionStorage.getItem("key") || "";
 
-async function read(path) {
+async function fetchJson(path) {
   const response = await fetch(path, { headers: key ? { Authorization: `Bearer ${key}` } : {} });
-  at("key-form").hidden = response.status !== 401 && response.status !== 403;
+  element("key-form").hidden = response.status !== 401 && response.status !== 403;
   if (!response.ok) throw new Error((await response.json()).detail);
   return response.json();
 }
 
 function write(id, text) {
-  if (at(id).textContent !== text) at(id).textContent = text; // or a screen reader would say it again and again
+  if (element(id).textContent !== text) element(id).textContent = text; // otherwise screen readers would repeat it every second
 }
 
-function table(id, heads, rows) {
-  const line = (cells, kind) => {
+function table(id, headings, rows) {
+  const line = (texts, tag) => {
     const row = document.createElement("tr");
-    cells.forEach((cell, place) => {
-      const made = document.createElement(kind);
-      made.textContent = cell;
-      if (place) made.className = "number";
-      row.append(made);
+    texts.forEach((text, column) => {
+      const cell = document.createElement(tag);
+      cell.textContent = text;
+      if (column) cell.className = "number";
+      row.append(cell);
     });
     return row;
   };
   const head = document.createElement("thead");
-  head.append(line(heads, "th"));
+  head.append(line(headings, "th"));
   const body = document.createElement("tbody");
   body.append(...rows.map((row) => line(row, "td")));
-  at(id).replaceChildren(head, body);
+  element(id).replaceChildren(head, body);
 }
 
 function list(id, texts) {
-  at(id).replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+  element(id).replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
 }
 
 function shape(name, attributes, text) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [word, value] of Object.entries(attributes)) made.setAttribute(word, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const created = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [attribute, value] of Object.entries(attributes)) created.setAttribute(attribute, value);
+  if (text !== undefined) created.textContent = text;
+  return created;
 }
 
-function figure(id, width, height, words, shapes) {
-  const made = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words });
-  made.append(...shapes);
-  at(id).replaceChildren(made);
+function figure(id, width, height, description, shapes) {
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": description });
+  svg.append(...shapes);
+  element(id).replaceChildren(svg);
 }
 
-function room(id) {
-  return Math.max(280, Math.min(720, at(id).clientWidth)); // so that letters keep their size on a narrow screen
+function figureWidth(id) {
+  return Math.max(280, Math.min(720, element(id).clientWidth)); // so that text keeps its size on a narrow screen
 }
 
 function drawCurve(recent) {
-  if (!recent) return at("curve").replaceChildren("Too few answers yet.");
-  const [W, H, L, R, T, B] = [room("curve"), 220, 45, 10, 10, 25];
+  if (!recent) return element("curve").replaceChildren("Not enough outcomes yet.");
+  const [W, H, L, R, T, B] = [figureWidth("curve"), 220, 45, 10, 10, 25];
   const x = (i) => L + ((W - L - R) * (i + 0.5)) / recent.curve.length;
   const y = (share) => H - B - (H - T - B) * share;
   const shapes = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
     shape("line", { class: "axis", x1: L, x2: W - R, y1: y(share), y2: y(share) }),
     shape("text", { x: L - 6, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`),
   ]);
-  const points = recent.curve.map((one, i) => [x(i), y(one.wrong)]);
+  const points = recent.curve.map((one, i) => [x(i), y(one.error_rate)]);
   const band = [...recent.curve.map((one, i) => [x(i), y(one.high)]), ...recent.curve.map((one, i) => [x(i), y(one.low)]).reverse()];
   shapes.push(shape("polygon", { class: "band", points: band.join(" ") }));
   shapes.push(shape("polyline", { class: "curve", points: points.join(" ") }));
-  shapes.push(shape("text", { x: W - R, y: H - 6, "text-anchor": "end" }, `the last ${count(recent.answers)} answered`));
-  figure("curve", W, H, `Share of mistakes: ${percent(recent.wrong)}, between ${percent(recent.low)} and ${percent(recent.high)}`, shapes);
+  shapes.push(shape("text", { x: W - R, y: H - 6, "text-anchor": "end" }, `the last ${count(recent.outcomes)} outcomes`));
+  figure("curve", W, H, `Error rate: ${percent(recent.error_rate)}, between ${percent(recent.low)} and ${percent(recent.high)}`, shapes);
 }
 
-function drawAlways(always, recent) {
-  table("always-table", ["label", "wrong", "at least", "at most"],
-    always.map((one) => [one.label, percent(one.wrong), percent(one.low), percent(one.high)]));
-  if (!always.length || !recent) return at("always").replaceChildren(always.length ? "" : "Nothing can be estimated yet.");
-  const [W, L, R, H] = [room("always"), 130, 20, 24];
+function drawSingleLabel(estimates, recent) {
+  table("single-label-table", ["label", "error rate", "at least", "at most"],
+    estimates.map((one) => [one.label, percent(one.error_rate), percent(one.low), percent(one.high)]));
+  if (!estimates.length || !recent) return element("single-label").replaceChildren(estimates.length ? "" : "Not enough outcomes yet.");
+  const [W, L, R, H] = [figureWidth("single-label"), 130, 20, 24];
   const x = (share) => L + (W - L - R) * Math.min(1, Math.max(0, share));
-  const shapes = always.flatMap((one, i) => [
+  const shapes = estimates.flatMap((one, i) => [
     shape("text", { x: L - 8, y: H * i + 17, "text-anchor": "end" }, one.label.length > 16 ? `${one.label.slice(0, 15)}…` : one.label),
     shape("line", { class: "bar", x1: x(one.low), x2: x(one.high), y1: H * i + 13, y2: H * i + 13 }),
-    shape("circle", { class: "dot", cx: x(one.wrong), cy: H * i + 13, r: 4 }),
+    shape("circle", { class: "dot", cx: x(one.error_rate), cy: H * i + 13, r: 4 }),
   ]);
-  const end = H * always.length;
-  shapes.push(shape("line", { class: "ours", x1: x(recent.wrong), x2: x(recent.wrong), y1: 0, y2: end }));
-  shapes.push(shape("text", { x: x(recent.wrong), y: end + 14, "text-anchor": "middle" }, `ours ${percent(recent.wrong)}`));
-  figure("always", W, end + 20, "Mistakes of always playing one label; the table below has the numbers", shapes);
+  const end = H * estimates.length;
+  shapes.push(shape("line", { class: "live", x1: x(recent.error_rate), x2: x(recent.error_rate), y1: 0, y2: end }));
+  shapes.push(shape("text", { x: x(recent.error_rate), y: end + 14, "text-anchor": "middle" }, `live ${percent(recent.error_rate)}`));
+  figure("single-label", W, end + 20, "Error rates of always playing one label; the table below has the numbers", shapes);
 }
 
-let before = null;
+let previous = null; // the speed in the last report
 
 function show(report) {
-  at("report").hidden = false;
-  write("sentence", report.sentence);
+  element("report").hidden = false;
+  write("summary", report.summary);
   list("warnings", report.warnings);
   drawCurve(report.recent);
-  drawAlways(report.always, report.recent);
-  table("labels", ["label", "played", "share", "answered", "wrong"],
-    report.labels.map((one) => [one.label, count(one.played), percent(one.share), percent(one.answered), percent(one.wrong)]));
-  const pupil = ["agreed", "apprenticed"];
-  table("counts", ["what", "how many"], Object.entries(report.counts)
-    .filter(([word]) => report.mode === "apprentice" || !pupil.includes(word)).map(([word, number]) => [word, count(number)]));
-  table("delays", ["up to", "answers"], report.delays.map((one) => [one.upto === null ? "longer" : span(one.upto), count(one.answers)]));
-  write("exploration", report.exploration === null ? "Nothing was drawn yet." :
-    `${percent(report.exploration)} of the last draws' probability lies outside their most likely label.`);
-  at("heard").hidden = !Object.keys(report.heard).length;
-  table("heard", ["who is heard", "weight"], Object.entries(report.heard).map(([name, weight]) => [name, weight.toFixed(3)]));
+  drawSingleLabel(report.single_label, report.recent);
+  table("labels", ["label", "played", "share", "with outcome", "error rate"],
+    report.labels.map((one) => [one.label, count(one.played), percent(one.share), percent(one.outcome_rate), percent(one.error_rate)]));
+  const shadowCounts = ["agreed", "shadow"];
+  table("counts", ["kind", "count"], Object.entries(report.counts)
+    .filter(([kind]) => report.mode === "shadow" || !shadowCounts.includes(kind))
+    .map(([kind, number]) => [kind.replace("_", " "), count(number)]));
+  table("delays", ["up to", "outcomes"], report.delays.map((one) => [one.up_to === null ? "longer" : span(one.up_to), count(one.outcomes)]));
+  write("exploration", report.exploration === null ? "No decisions yet." :
+    `In recent decisions, labels other than the most likely one had a probability of ${percent(report.exploration)} on average.`);
+  element("expert-weights").hidden = !Object.keys(report.expert_weights).length;
+  table("expert-weights", ["expert", "weight"], Object.entries(report.expert_weights).map(([name, weight]) => [name, weight.toFixed(3)]));
   write("certificate", report.certificate);
   const speed = report.speed;
-  const rate = before ? (speed.entries - before.entries) / Math.max(0.001, speed.seconds - before.seconds) : 0;
-  write("speed", `${rate.toFixed(0)} log entries a second; ${count(speed.commits)} commits, ` +
-    `${speed.commit_ms === null ? "–" : speed.commit_ms.toFixed(1)} ms and ${speed.batch === null ? "–" : speed.batch.toFixed(1)} entries each; ` +
-    `${count(speed.waiting)} entries wait for the disk; half of the requests took at most ${speed.p50_ms ?? "–"} ms, 99 of 100 at most ${speed.p99_ms ?? "–"} ms.`);
-  before = speed;
+  const rate = previous ? (speed.events - previous.events) / Math.max(0.001, speed.seconds - previous.seconds) : 0;
+  write("speed", `${rate.toFixed(0)} events per second; ${count(speed.commits)} commits with ` +
+    `${speed.events_per_commit === null ? "–" : speed.events_per_commit.toFixed(1)} events and ${speed.commit_ms === null ? "–" : speed.commit_ms.toFixed(1)} ms each; ` +
+    `${count(speed.uncommitted)} events not on disk yet; response time: median at most ${speed.p50_ms ?? "–"} ms, 99th percentile at most ${speed.p99_ms ?? "–"} ms.`);
+  previous = speed;
   list("changes", report.changes.length ? report.changes.map((one) => `${one.at.slice(0, 19).replace("T", " ")} UTC: ${one.what}`) : ["None."]);
 }
 
-async function models() {
-  const names = (await read("v1/models")).models.map((model) => model.name);
-  const chosen = at("model").value || decodeURIComponent(location.hash.slice(1));
-  if ([...at("model").options].map((one) => one.value).join() !== names.join()) {
-    at("model").replaceChildren(...names.map((name) => new Option(name, name, false, name === chosen)));
+async function selectedModel() {
+  const names = (await fetchJson("v1/models")).models.map((model) => model.name);
+  const selected = element("model").value || decodeURIComponent(location.hash.slice(1));
+  if ([...element("model").options].map((one) => one.value).join() !== names.join()) {
+    element("model").replaceChildren(...names.map((name) => new Option(name, name, false, name === selected)));
   }
-  return at("model").value;
+  return element("model").value;
 }
 
 async function update() {
   try {
-    const name = await models();
-    if (name) show(await read(`v1/models/${name}/report`));
-    else write("sentence", "There is no model yet: POST /v1/models makes one.");
+    const name = await selectedModel();
+    if (name) show(await fetchJson(`v1/models/${name}/report`));
+    else write("summary", "There is no model yet: create one with POST /v1/models.");
   } catch (problem) {
-    write("sentence", `The service does not answer: ${problem.message}`);
+    write("summary", `The service is not available: ${problem.message}`);
   }
-  setTimeout(update, EVERY);
+  setTimeout(update, INTERVAL);
 }
 
-at("key-form").addEventListener("submit", (event) => {
+element("key-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  key = at("key").value.trim();
+  key = element("key").value.trim();
   sessionStorage.setItem("key", key);
 });
-at("model").addEventListener("change", () => {
-  location.hash = at("model").value;
-  before = null;
+element("model").addEventListener("change", () => {
+  location.hash = element("model").value;
+  previous = null;
 });
 update();

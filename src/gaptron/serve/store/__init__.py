@@ -1,171 +1,174 @@
-"""Where the log lies: what a store must be able to do, and which one a name stands for."""
+"""The interface of a store, which holds the event log, and the function that opens one."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from gaptron.errors import SettingError
-from gaptron.serve.entries import Row
+from gaptron.serve.events import Row
 
 
-class AwayError(SettingError):
+class StoreUnavailableError(SettingError):
     """The store cannot be reached."""
 
 
 class Snapshot(NamedTuple):
-    """A model as it was after entry `seq`."""
+    """A model as it was after event `seq`."""
 
     model: str
     seq: int
     body: bytes
 
 
-class Forgetting(NamedTuple):
-    """Decisions lose what they were made for; a replay begins with `start` from now on."""
+class Redaction(NamedTuple):
+    """Decisions lose their features; a complete replay starts with `start` from now on."""
 
     start: Snapshot
-    bodies: list[tuple[int, str]]  # seq of each decision, and what is left of it
+    bodies: list[tuple[int, str]]  # seq of each decision, and its body without features
 
 
 class Key(NamedTuple):
-    """A key, without its secret."""
+    """A key without its secret."""
 
     id: str
     hash: bytes
-    roles: str  # words with spaces between
-    model: str | None  # the one it is for; None: all
+    roles: str  # separated by spaces
+    model: str | None  # None: valid for all models
     revoked: bool
 
 
 class Found(NamedTuple):
-    """A decision of the log, and its answer if there is one."""
+    """The rows about one decision."""
 
     decision: Row
     outcome: Row | None
 
 
 class Store(Protocol):
-    """The log, the snapshots and the keys. Only the one that leads may append."""
+    """The event log, the snapshots and the keys. Only the process that holds the lease may append."""
 
-    quick: bool
-    """Does `find` answer so soon that waiting for it in the event loop does no harm?"""
+    fast_find: bool
+    """Is `find` fast enough to call it in the event loop?"""
 
-    def lead(self) -> bool:
-        """Become the one that writes, if nobody is. False: another leads, ask again later."""
+    def acquire_lease(self) -> bool:
+        """Become the leader, the only process that appends. False if another process is; try again later."""
         ...
 
-    def beat(self) -> None:
-        """Still here. Raises if another leads now."""
+    def heartbeat(self) -> None:
+        """Renew the lease. Raises if another process holds it."""
         ...
 
-    def append(
-        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
-    ) -> None:
-        """Add rows and snapshots and forget, all or none; safe when this returns. Raises if another leads now.
+    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = (), redactions: Iterable[Redaction] = ()) -> None:
+        """Write rows, snapshots and redactions in one durable transaction. Raises if another process holds the lease.
 
-        Of each model the two newest snapshots are kept. A row with a `draft` is there already, and gets its place.
+        The two newest snapshots of each model are kept. A row with a `draft` exists already and gets its `seq`.
         """
         ...
 
     def last(self) -> tuple[int, int]:
-        """seq and time of the last row; zeros if there is none."""
+        """seq and time of the last row; zeros if the log is empty."""
         ...
 
     def models(self) -> list[tuple[str, int]]:
-        """name and seq of each model's first row."""
+        """The name of each model, and the seq of its first row."""
         ...
 
     def read(
-        self, after: int = 0, model: str | None = None, upto: int | None = None
+        self, after: int = 0, model: str | None = None, until: int | None = None
     ) -> Iterator[tuple[Row, Row | None]]:
-        """The rows after `after` in their order; beside an outcome stands the row of its decision."""
+        """Iterate over the rows after `after` in order; each outcome comes with the row of its decision."""
         ...
 
-    def find(self, model: str, events: list[str]) -> dict[str, Found]:
-        """The decisions of these events, as far as there are any."""
+    def find(self, model: str, event_ids: list[str]) -> dict[str, Found]:
+        """Look up the decisions of these events; events without a decision are left out."""
         ...
 
     def snapshots(self) -> list[tuple[str, int]]:
-        """model and seq of each snapshot, in the order of seq."""
+        """Model and seq of each snapshot, ordered by seq."""
         ...
 
     def snapshot(self, model: str, seq: int) -> bytes | None:
-        """One of them; None: it is not there any more."""
+        """The body of a snapshot; None if it no longer exists."""
         ...
 
-    def starts(self) -> list[Snapshot]:
-        """The models as they were when something was last forgotten."""
+    def replay_starts(self) -> list[Snapshot]:
+        """The models as they were when decisions were last redacted."""
         ...
 
     def add_key(self, key: Key) -> None:
-        """Keep a key."""
+        """Save a key."""
         ...
 
     def keys(self) -> list[Key]:
-        """All keys, revoked ones too."""
+        """All keys, including revoked ones."""
         ...
 
     def revoke_key(self, id: str) -> bool:
-        """False: there is no such key."""
+        """Revoke a key. False if it does not exist."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all connections and release the lease."""
         ...
 
 
 @runtime_checkable
 class SharedStore(Store, Protocol):
-    """A store that processes which do not lead may write decisions to."""
+    """A store to which replicas can write decisions."""
 
-    def admit(self, deciders: bool) -> None:
-        """For who leads: may deciders write from now on? When this returns, no more come if they may not."""
+    def allow_replicas(self, allowed: bool) -> None:
+        """Called by the leader. When this returns and replicas are not allowed, none of them can commit any more."""
         ...
 
     def publish(self, models: Iterable[Snapshot]) -> None:
-        """For who leads: models as deciders shall use them from now on."""
+        """Called by the leader: replace the models that replicas decide with."""
         ...
 
     def published(self) -> list[tuple[str, int]]:
-        """model and seq of what is published."""
+        """Model and seq of each published model."""
         ...
 
-    def publication(self, model: str) -> Snapshot:
-        """The one of this model."""
+    def published_model(self, model: str) -> Snapshot:
+        """One published model."""
         ...
 
-    def draft(self, rows: list[Row]) -> set[tuple[str, str]]:
-        """For deciders: write decisions that have no place in the log yet, and say whose events were new.
+    def write_drafts(self, rows: list[Row]) -> set[tuple[str, str]]:
+        """Called by replicas: write decisions that have no number in the log yet.
 
-        Those of the others stay as they are: `find` has them. Raises AwayError if deciders may not write now.
+        Returns:
+            (model, event id) of the decisions that were written. The other events have a decision already, which `find`
+            returns.
+
+        Raises:
+            StoreUnavailableError: replicas are not allowed to write now.
         """
         ...
 
-    def takes_drafts(self) -> bool:
-        """Has a leader said that deciders may write?"""
+    def accepts_drafts(self) -> bool:
+        """Does the leader allow replicas to write?"""
         ...
 
-    def drafts(self, most: int) -> list[Row]:
-        """Decisions without a place; `seq` is the number below 0 that `append` takes as a row's `draft`."""
+    def drafts(self, limit: int) -> list[Row]:
+        """The oldest drafts. Their `seq` is negative; `append` takes it as the `draft` of a row."""
         ...
 
 
-def shared(store: Store) -> SharedStore:
-    """The same store, if deciders may use it."""
+def as_shared(store: Store) -> SharedStore:
+    """Return the store if replicas can use it, or raise SettingError."""
     if not isinstance(store, SharedStore):
-        raise SettingError("deciders need a store that machines share: --store postgresql://...")
+        raise SettingError("replicas need a shared store: --store postgresql://...")
     return store
 
 
-def open_store(place: str) -> Store:
-    """The store at a place: a folder (SQLite), or postgresql://..."""
-    if place.startswith(("postgresql://", "postgres://")):
+def open_store(location: str) -> Store:
+    """Open the store in a folder (SQLite) or at a URL postgresql://..."""
+    if location.startswith(("postgresql://", "postgres://")):
         try:
             from gaptron.serve.store.postgres import PostgresStore  # noqa: PLC0415
         except ImportError:
             raise SettingError("PostgreSQL needs psycopg: pip install 'gaptron[postgres]'") from None
-        return PostgresStore(place)
-    if "://" in place:
-        raise SettingError(f"--store {place}: a store is a folder or postgresql://...")
+        return PostgresStore(location)
+    if "://" in location:
+        raise SettingError(f"--store {location}: a store is a folder or postgresql://...")
     from gaptron.serve.store.sqlite import SqliteStore  # noqa: PLC0415
 
-    return SqliteStore(place)
+    return SqliteStore(location)

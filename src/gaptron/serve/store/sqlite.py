@@ -1,8 +1,8 @@
-"""The log in one SQLite file.
+"""The event log in one SQLite file.
 
-WAL with synchronous=FULL: a commit that returned is on the disk. One connection writes and checkpoints, all others only
-read: SQLite before 3.51.3 can damage a WAL file if two write or checkpoint at once. A lock on a file beside it keeps a
-second server away.
+The database runs in WAL mode with synchronous=FULL: a commit that returned is on disk. One connection writes and
+checkpoints, all others only read, because SQLite before 3.51.3 can damage a WAL file if two connections write or
+checkpoint at once. A lock on a separate file excludes a second server.
 """
 
 import os
@@ -13,28 +13,28 @@ from itertools import starmap
 from pathlib import Path
 
 from gaptron.errors import SettingError
-from gaptron.serve.entries import Row
-from gaptron.serve.store import Forgetting, Found, Key, Snapshot
-from gaptron.serve.store.migrations import steps
+from gaptron.serve.events import Row
+from gaptron.serve.store import Found, Key, Redaction, Snapshot
+from gaptron.serve.store.migrations import migrations
 
 try:
     import fcntl
-except ImportError:  # no such locks on Windows
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FILE, LOCK = "gaptron.db", "gaptron.lock"
-MOST_ROWS = 1000  # in one statement
+MAX_ROWS = 1000  # in one statement
 OLD_SNAPSHOTS = (
     "delete from snapshots where model = ? and seq < "
     "(select seq from snapshots where model = ? order by seq desc limit 1 offset 1)"
 )
-COLUMNS = "seq, model, kind, event, at, body"
+COLUMNS = "seq, model, kind, event_id, at, body"
 
 
 class SqliteStore:
-    """The store in a folder, which is made if it is not there."""
+    """A store in a folder, which is created if it does not exist."""
 
-    quick = True
+    fast_find = True
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
@@ -42,21 +42,21 @@ class SqliteStore:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = open(self.folder / LOCK, "a")
         except OSError as error:
-            raise SettingError(f"--store {folder}: cannot be made or opened ({error.strerror or error})") from None
+            raise SettingError(f"--store {folder}: cannot be created or opened ({error.strerror or error})") from None
         self._file = self.folder / FILE
         self._writer: sqlite3.Connection | None = None
         self._readers = threading.local()
         self._all_readers: list[sqlite3.Connection] = []
 
-    def lead(self) -> bool:
-        """Take the lock, open the file for writing, and bring its tables up to date."""
+    def acquire_lease(self) -> bool:
+        """Lock the folder, open the file for writing, and migrate its tables."""
         if self._writer is not None:
             return True
         if fcntl is not None:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise SettingError(f"{self.folder}: another process uses this store") from None
+                raise SettingError(f"{self.folder}: another process is using this store") from None
         try:
             writer = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
             os.chmod(self._file, 0o600)
@@ -65,42 +65,39 @@ class SqliteStore:
         try:
             writer.execute("pragma journal_mode = wal")
             writer.execute("pragma synchronous = full")
-            writer.execute("pragma secure_delete = on")  # what is forgotten is not left lying in the file
-            (done,) = writer.execute("pragma user_version").fetchone()
-            for number, sql in steps("sqlite"):
-                if number > done:
+            writer.execute("pragma secure_delete = on")  # overwrite redacted features in the file
+            (version,) = writer.execute("pragma user_version").fetchone()
+            for number, sql in migrations("sqlite"):
+                if number > version:
                     writer.executescript(f"begin immediate; {sql}; pragma user_version = {number}; commit")
-            (done,) = writer.execute("pragma user_version").fetchone()
         except sqlite3.DatabaseError as error:
             writer.close()
             raise SettingError(f"{self._file}: {error}") from None
-        if done > len(steps("sqlite")):
+        if version > len(migrations("sqlite")):
             writer.close()
-            raise SettingError(f"{self._file} was written by a newer gaptron: use that one")
+            raise SettingError(f"{self._file} was written by a newer version of gaptron: use that version")
         self._writer = writer
         return True
 
-    def beat(self) -> None:
-        """Nobody else can lead while we hold the lock."""
+    def heartbeat(self) -> None:
+        """Do nothing: the lock excludes all other processes."""
 
-    def append(
-        self, rows: list[Row], snapshots: Iterable[Snapshot] = (), forgettings: Iterable[Forgetting] = ()
-    ) -> None:
-        """One transaction; few statements, for each gives up the interpreter's lock and must get it back."""
+    def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = (), redactions: Iterable[Redaction] = ()) -> None:
+        """Write one transaction with few statements, because each one releases and reacquires the GIL."""
         writer = self._writing()
         writer.execute("begin immediate")
         try:
-            for start in range(0, len(rows), MOST_ROWS):
-                part = rows[start : start + MOST_ROWS]
-                places = ",".join(["(?,?,?,?,?,?)"] * len(part))
-                flat = [value for row in part for value in row[:6]]
-                writer.execute(f"insert into log ({COLUMNS}) values {places}", flat)
+            for start in range(0, len(rows), MAX_ROWS):
+                chunk = rows[start : start + MAX_ROWS]
+                placeholders = ",".join(["(?,?,?,?,?,?)"] * len(chunk))
+                values = [value for row in chunk for value in row[:6]]
+                writer.execute(f"insert into log ({COLUMNS}) values {placeholders}", values)
             for snapshot in snapshots:
                 writer.execute("insert or replace into snapshots values (?, ?, ?)", snapshot)
                 writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
-            for forgetting in forgettings:
-                writer.execute("insert or replace into starts values (?, ?, ?)", forgetting.start)
-                changed = [(body, seq) for seq, body in forgetting.bodies]
+            for redaction in redactions:
+                writer.execute("insert or replace into replay_starts values (?, ?, ?)", redaction.start)
+                changed = [(body, seq) for seq, body in redaction.bodies]
                 writer.executemany("update log set body = ? where seq = ?", changed)
             writer.execute("commit")
         except BaseException:
@@ -109,73 +106,74 @@ class SqliteStore:
             raise
 
     def last(self) -> tuple[int, int]:
-        """From the end of the log."""
+        """Read the end of the log."""
         found = self._reading().execute("select seq, at from log order by seq desc limit 1").fetchone()
         return found or (0, 0)
 
     def models(self) -> list[tuple[str, int]]:
-        """By the index of first rows."""
-        return self._reading().execute("select model, seq from log where kind = 'model' order by seq").fetchall()
+        """Use the index of first rows."""
+        return self._reading().execute("select model, seq from log where kind = 'created' order by seq").fetchall()
 
     def read(
-        self, after: int = 0, model: str | None = None, upto: int | None = None
+        self, after: int = 0, model: str | None = None, until: int | None = None
     ) -> Iterator[tuple[Row, Row | None]]:
-        """On a connection of its own, so that it sees one moment."""
+        """Read on a separate connection, so that all rows are of one moment."""
         reader = self._connect()
         try:
-            of_model = "" if model is None else "and a.model = :model "  # said so that the index of models is used
+            of_model = "" if model is None else "and a.model = :model "  # only if needed, so that the index is used
             rows = reader.execute(
-                f"select {_of('a')}, {_of('d')} from log a left join log d on a.kind = 'outcome' "
-                "and d.model = a.model and d.event = a.event and d.kind = 'decision' "
-                f"where a.seq > :after {of_model} and (:upto is null or a.seq <= :upto) order by a.seq",
-                {"after": after, "model": model, "upto": upto},
+                f"select {_columns('a')}, {_columns('d')} from log a left join log d on a.kind = 'outcome' "
+                "and d.model = a.model and d.event_id = a.event_id and d.kind = 'decided' "
+                f"where a.seq > :after {of_model} and (:until is null or a.seq <= :until) order by a.seq",
+                {"after": after, "model": model, "until": until},
             )
             for row in rows:
                 yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
         finally:
             reader.close()
 
-    def find(self, model: str, events: list[str]) -> dict[str, Found]:
-        """By the index of events."""
+    def find(self, model: str, event_ids: list[str]) -> dict[str, Found]:
+        """Use the index of events."""
         found: dict[str, dict[str, Row]] = {}
-        for start in range(0, len(events), MOST_ROWS):
-            part = events[start : start + MOST_ROWS]
-            places = ",".join("?" * len(part))
-            sql = f"select {COLUMNS} from log where model = ? and event in ({places})"
-            for row in starmap(Row, self._reading().execute(sql, (model, *part))):
-                assert row.event is not None
-                found.setdefault(row.event, {})[row.kind] = row
-        return {event: Found(rows["decision"], rows.get("outcome")) for event, rows in found.items()}
+        for start in range(0, len(event_ids), MAX_ROWS):
+            chunk = event_ids[start : start + MAX_ROWS]
+            placeholders = ",".join("?" * len(chunk))
+            sql = f"select {COLUMNS} from log where model = ? and event_id in ({placeholders})"
+            for row in starmap(Row, self._reading().execute(sql, (model, *chunk))):
+                assert row.event_id is not None
+                found.setdefault(row.event_id, {})[row.kind] = row
+        return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
 
     def snapshots(self) -> list[tuple[str, int]]:
-        """By seq."""
+        """List the snapshots."""
         return self._reading().execute("select model, seq from snapshots order by seq").fetchall()
 
     def snapshot(self, model: str, seq: int) -> bytes | None:
-        """Its bytes."""
+        """Read one snapshot."""
         sql = "select body from snapshots where model = ? and seq = ?"
         found = self._reading().execute(sql, (model, seq)).fetchone()
         return None if found is None else bytes(found[0])
 
-    def starts(self) -> list[Snapshot]:
-        """All of them."""
-        return list(starmap(Snapshot, self._reading().execute("select model, seq, body from starts order by seq")))
+    def replay_starts(self) -> list[Snapshot]:
+        """List the starts."""
+        sql = "select model, seq, body from replay_starts order by seq"
+        return list(starmap(Snapshot, self._reading().execute(sql)))
 
     def add_key(self, key: Key) -> None:
-        """One row."""
+        """Insert the key."""
         self._writing().execute("insert into keys values (?, ?, ?, ?, ?)", key)
 
     def keys(self) -> list[Key]:
-        """In the order they were made."""
+        """List the keys in the order they were created."""
         rows = self._reading().execute("select id, hash, roles, model, revoked from keys order by rowid").fetchall()
         return [Key(id, hash, roles, model, bool(revoked)) for id, hash, roles, model, revoked in rows]
 
     def revoke_key(self, id: str) -> bool:
-        """Mark it."""
+        """Mark the key as revoked."""
         return self._writing().execute("update keys set revoked = 1 where id = ?", (id,)).rowcount == 1
 
     def close(self) -> None:
-        """Checkpoint and let go of the lock."""
+        """Checkpoint and release the lock."""
         for connection in (*self._all_readers, self._writer):  # the writer last, so that it can checkpoint
             if connection is not None:
                 connection.close()
@@ -188,7 +186,7 @@ class SqliteStore:
         return self._writer
 
     def _reading(self) -> sqlite3.Connection:
-        """This thread's own connection."""
+        """The read-only connection of this thread."""
         reader: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if reader is None:
             reader = self._readers.connection = self._connect()
@@ -197,12 +195,12 @@ class SqliteStore:
 
     def _connect(self) -> sqlite3.Connection:
         if not self._file.exists():
-            raise SettingError(f"{self.folder} holds no store")
-        place = f"{self._file.absolute().as_uri()}?mode=ro"
-        reader = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False)
+            raise SettingError(f"{self.folder} contains no store")
+        url = f"{self._file.absolute().as_uri()}?mode=ro"
+        reader = sqlite3.connect(url, uri=True, isolation_level=None, check_same_thread=False)
         reader.execute("pragma query_only = on")
         return reader
 
 
-def _of(table: str) -> str:
+def _columns(table: str) -> str:
     return ", ".join(f"{table}.{column}" for column in COLUMNS.split(", "))

@@ -1,22 +1,41 @@
--- The log. seq is the order of everything; at is in µs since 1970; body is JSON (serve/entries.py).
+-- The event log. seq defines the order; at is in µs since 1970; body is JSON (serve/events.py).
+-- Replicas write decisions with negative numbers from the sequence; the leader replaces them.
 create table log (
     seq bigint primary key,
     model text not null,
     kind text not null,
-    event text,
+    event_id text,
     at bigint not null,
     body text not null,
-    unique (model, event, kind)
+    unique (model, event_id, kind)
 );
+create sequence drafts;
 
-create index first_rows on log (seq, model) where kind = 'model';
+create index first_rows on log (seq, model) where kind = 'created';
 
--- A model as it was after entry seq: the bytes of a model file.
+-- The events of one model, so that a start does not read those of the others.
+create index of_model on log (model, seq);
+
+-- A model as it was after event seq, in the format of a model file.
 create table snapshots (
     model text not null,
     seq bigint not null,
     body bytea not null,
     primary key (model, seq)
+);
+
+-- Where a complete replay starts: each model as it was when decisions were last redacted.
+create table replay_starts (
+    model text primary key,
+    seq bigint not null,
+    body bytea not null
+);
+
+-- Each model as replicas use it: its learner and configuration after event seq, in the format of a model file.
+create table published (
+    model text primary key,
+    seq bigint not null,
+    body bytea not null
 );
 
 create table keys (
@@ -27,11 +46,12 @@ create table keys (
     revoked boolean not null
 );
 
--- Who writes: every commit names the epoch, and one that is over changes no row.
-create table leader (
+-- The leader. Every commit checks the epoch, so that a former leader changes nothing.
+create table lease (
     one boolean primary key default true check (one),
     epoch bigint not null,
-    process integer not null,
-    beat timestamptz not null
+    backend_pid integer not null,
+    heartbeat timestamptz not null,
+    replicas_allowed boolean not null default false
 );
-insert into leader values (true, 0, 0, now());
+insert into lease values (true, 0, 0, now());

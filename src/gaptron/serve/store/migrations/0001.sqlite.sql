@@ -1,22 +1,32 @@
--- The log. seq is the order of everything; at is in µs since 1970; body is JSON (serve/entries.py).
+-- The event log. seq defines the order; at is in µs since 1970; body is JSON (serve/events.py).
 create table log (
     seq integer primary key,
     model text not null,
     kind text not null,
-    event text,
+    event_id text,
     at integer not null,
     body text not null,
-    unique (model, event, kind)
+    unique (model, event_id, kind)
 ) strict;
 
-create index first_rows on log (seq, model) where kind = 'model';
+create index first_rows on log (seq, model) where kind = 'created';
 
--- A model as it was after entry seq: the bytes of a model file.
+-- The events of one model, so that a start does not read those of the others.
+create index of_model on log (model, seq);
+
+-- A model as it was after event seq, in the format of a model file.
 create table snapshots (
     model text not null,
     seq integer not null,
     body blob not null,
     primary key (model, seq)
+) strict;
+
+-- Where a complete replay starts: each model as it was when decisions were last redacted.
+create table replay_starts (
+    model text primary key,
+    seq integer not null,
+    body blob not null
 ) strict;
 
 create table keys (

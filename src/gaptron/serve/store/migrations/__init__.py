@@ -1,10 +1,10 @@
-"""The tables, in numbered steps. A database says how many it has seen; the rest are applied at start."""
+"""The tables, as numbered migrations. A database records how many were applied; the others are applied at a start."""
 
 from importlib.resources import files
 
 
-def steps(dialect: str) -> list[tuple[int, str]]:
-    """Number and SQL of every step."""
-    ending = f".{dialect}.sql"
-    found = [file for file in files(__package__).iterdir() if file.name.endswith(ending)]
-    return sorted((int(file.name.removesuffix(ending)), file.read_text(encoding="utf-8")) for file in found)
+def migrations(dialect: str) -> list[tuple[int, str]]:
+    """Return the number and the SQL of every migration."""
+    suffix = f".{dialect}.sql"
+    found = [file for file in files(__package__).iterdir() if file.name.endswith(suffix)]
+    return sorted((int(file.name.removesuffix(suffix)), file.read_text(encoding="utf-8")) for file in found)

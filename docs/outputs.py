@@ -1,0 +1,155 @@
+"""Run the commands shown in README and docs: `scripts/outputs` updates their output, a test compares it.
+
+A command is a line `$ gaptron ...` in a block marked `console`; the lines up to the next command are its output.
+Numbers that depend on the machine (speed, time) are masked before comparing.
+"""
+
+import gzip
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaptron import Learner
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG = {"gaptron compare"}  # takes a minute
+GAPTRON = [sys.executable, "-m", "gaptron"]
+
+
+class Shown(NamedTuple):
+    """A command on a page and the output shown below it."""
+
+    page: Path
+    line: int  # of the command; the first line of a file is 0
+    command: str
+    output: str
+
+
+def shown() -> Iterator[Shown]:
+    """Every command with output, page by page."""
+    for page in PAGES:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        inside, command, start = False, "", 0
+        for number, line in enumerate([*lines, "```"]):
+            if line.startswith("```"):
+                if inside and command and number > start + 1:
+                    yield Shown(page, start, command, "\n".join(lines[start + 1 : number]))
+                inside, command = line == "```console", ""
+            elif inside and line.startswith("$ "):
+                if command and number > start + 1:
+                    yield Shown(page, start, command, "\n".join(lines[start + 1 : number]))
+                command, start = line[2:].rpartition("&& ")[2].partition("  #")[0].strip(), number
+
+
+def run(command: str, folder: Path) -> str:
+    """The output of a command in a folder that `inputs` has filled."""
+    words = command.split()
+    assert words[0] == "gaptron", f"{command!r} is not a command of gaptron: show it in a block marked bash"
+    environment = {**os.environ, "COLUMNS": "100"}
+    done = subprocess.run(
+        [*GAPTRON, *words[1:]], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return "\n".join(line.rstrip() for line in done.stdout.rstrip("\n").splitlines())
+
+
+def masked(output: str) -> str:
+    """The output without the numbers that depend on the machine."""
+    output = re.sub(r"[\d,.]+ rounds/s", "… rounds/s", output)
+    return re.sub(r"^(\S.*\d+/\d+) +[\d.]+$", r"\1 …", output, flags=re.M)  # the last column of a comparison: µs/round
+
+
+def update(found: Shown, output: str) -> None:
+    """Write the new output of a command into its page."""
+    lines = found.page.read_text(encoding="utf-8").splitlines()
+    after = found.line + 1 + len(found.output.splitlines())
+    lines[found.line + 1 : after] = output.splitlines()
+    found.page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+# --- the files that the commands read -----------------------------------------------------------------------
+
+
+def inputs(folder: Path) -> None:
+    """Write the files that the shown commands read."""
+    _decisions(folder / "decisions.jsonl.gz")
+    _advice(folder / "advice.csv")
+
+
+def _decisions(path: Path, rounds: int = 4_000) -> None:
+    """A log of a learner that explores a tenth of its decisions."""
+    rng = np.random.default_rng(0)
+    learner = Learner("frugal-gaptron", classes=["cat", "dog", "owl"], feedback="bandit", epsilon=0.1, seed=1)
+    U = rng.normal(size=(3, 3))
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        head = {"format": "gaptron-log", "version": 1, "classes": list(learner.classes), "n_features": 3}
+        file.write(json.dumps(head) + "\n")
+        for x in rng.normal(size=(rounds, 3)):
+            x /= np.linalg.norm(x)
+            truth = learner.classes[int((U @ x + rng.gumbel(size=3) / 4).argmax())]
+            decision = learner.decide(x)
+            learner.learn(decision, correct=decision.label == truth)
+            line = {
+                "x": x.tolist(),
+                "label": decision.label,
+                "propensity": decision.propensity,
+                "reward": int(decision.label == truth),
+                "distribution": decision.distribution.tolist(),
+            }
+            file.write(json.dumps(line) + "\n")
+
+
+def _advice(path: Path, rounds: int = 3_000) -> None:
+    """Three experts' predictions in [-1, 1] of a label that is -1 or 1."""
+    rng = np.random.default_rng(2)
+    truth = rng.random(rounds) < 0.5
+    lines = ["bayes,tree,linear,label"]
+    for right in truth:
+        signs = np.where(rng.random(3) < (0.8, 0.75, 0.7), 1, -1) * (1 if right else -1)
+        lines.append(",".join([*(f"{value:.3f}" for value in signs * rng.random(3)), "1" if right else "-1"]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def store(folder: Path, rounds: int = 50) -> None:
+    """A service's store, `gaptron-serve`, after some decisions and outcomes over HTTP."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1/models"
+    service = subprocess.Popen([*GAPTRON, "serve", "--port", str(port)], cwd=folder, stdout=subprocess.DEVNULL)
+    try:
+        _wait(url)
+        _send("POST", url, {"name": "triage", "labels": ["mail", "chat", "phone"]})
+        for t in range(rounds):
+            _send("POST", f"{url}/triage/decisions", {"event_id": f"order-{t}", "x": [t % 3, 1.0]})
+            _send("PUT", f"{url}/triage/decisions/order-{t}/outcome", {"correct": t % 2 == 0})
+    finally:
+        service.send_signal(signal.SIGTERM)
+        service.wait(30)
+
+
+def _wait(url: str) -> None:
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(url).read()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError(f"{url} did not respond within 30 seconds")
+
+
+def _send(method: str, url: str, body: Any) -> None:
+    head = {"Content-Type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), head, method=method)).read()

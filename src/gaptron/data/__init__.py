@@ -1,0 +1,1 @@
+"""Checks of what callers give: examples, labels, feedback, single values, files."""

@@ -1,0 +1,144 @@
+"""Estimates of a policy's mistakes from importance weights and logged mistakes.
+
+In a round the logger played label a, drawn with propensity p(a), and the mistake was m = 1 - reward. The evaluated
+policy would have played a with probability q(a); w = q(a)/p(a). With f a prediction of every label's mistake, made
+without this round:
+
+    inverse propensity   mean of w·m                        Horvitz & Thompson 1952
+    self-normalised      Σ w·m / Σ w                        Hájek 1971; Swaminathan & Joachims 2015
+    doubly robust        mean of Σ_k q(k) f_k + w·(m - f_a)   Dudík, Langford & Li 2011
+
+Given the past, each term of the first and third has the expected mistake of playing q as its mean, so that the errors
+are sums of martingale differences. The normal intervals rest on this; it also holds when the logger was learning.
+
+A normal interval needs the standard deviation of the terms. The sample deviation is too small when much of it comes
+from labels that the logger drew too rarely to be in the sample: estimate and deviation are then too small together.
+Where the log has the probability of every label, the deviation can also be computed over everything the logger could
+have drawn, with f for the mistakes; the larger of the two is used. benchmarks/interval_coverage.py measures it: with a
+learning logger, intervals without this correction contained the true value in 79 to 92 of 100 logs instead of 95, and
+lay below it otherwise.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from gaptron.data.examples import Table, norms
+from gaptron.errors import SettingError
+from gaptron.offpolicy.log import Log
+from gaptron.types import Integers, Matrix, Vector
+
+FIRST_FIT = 64  # rounds before the first fit; until then the predicted reward of every label is 1/K
+
+
+class Estimate(NamedTuple):
+    """Estimated mistakes per round, with a confidence interval."""
+
+    name: str
+    mistakes: float
+    low: float
+    high: float
+
+
+def on_policy(mistakes: Vector, level: float) -> Estimate:
+    """Mean of the logged mistakes. Where every round is correct or wrong the interval is Wilson's (1927).
+
+    A normal interval has no width where no round is wrong, although 0 of 10 says little.
+    """
+    name, value = "logged policy", float(mistakes.mean())
+    if len(mistakes) < 2 or ((mistakes > 0.0) & (mistakes < 1.0)).any():
+        return _normal(name, mistakes, value, level, 0.0)
+    T, z = len(mistakes), float(ndtri(0.5 + level / 2.0))
+    middle = (value + z * z / (2.0 * T)) / (1.0 + z * z / T)
+    half = z / (1.0 + z * z / T) * math.sqrt(value * (1.0 - value) / T + z * z / (4.0 * T * T))
+    # If all rounds are correct or all are wrong, one end is 0 or 1 up to rounding.
+    low, high = min(value, middle - half), max(value, middle + half)
+    return Estimate(name, value, max(0.0, low), min(1.0, high))
+
+
+def inverse_propensity(weights: Vector, mistakes: Vector, level: float, variance: float = 0.0) -> Estimate:
+    """Inverse propensity estimate: unbiased if the propensities are right and every label had positive propensity.
+
+    `variance` is a known lower limit for the variance of a term; see `variance_over_draws`.
+    """
+    terms = weights * mistakes
+    return _normal("inverse propensity", terms, float(terms.mean()), level, variance)
+
+
+def self_normalised(weights: Vector, mistakes: Vector, level: float, variance: float = 0.0) -> Estimate:
+    """Self-normalised estimate: lower variance, with a bias that vanishes with the rounds; linearised interval."""
+    mean = float(weights.mean())
+    value = float((weights * mistakes).mean()) / mean
+    return _normal("self-normalised", weights * (mistakes - value) / mean, value, level, variance)
+
+
+def doubly_robust(
+    weights: Vector, mistakes: Vector, predicted: Vector, expected: Vector, level: float, variance: float = 0.0
+) -> Estimate:
+    """Doubly robust estimate: consistent if either the propensities or the predictions are right.
+
+    `predicted` is f_a of the label played, `expected` is Σ q(k) f_k.
+    """
+    terms = expected + weights * (mistakes - predicted)
+    return _normal("doubly robust", terms, float(terms.mean()), level, variance)
+
+
+def variance_over_draws(play: Matrix, distribution: Matrix, costs: Matrix, baseline: Any) -> float:
+    """Mean over the rounds of the variance of w·(m - baseline), over everything the logger could have drawn.
+
+    The label is k with probability p(k), and m then has mean `costs`; m² ≤ m because mistakes lie in [0, 1].
+    """
+    squares: Matrix = np.divide(play * play, distribution, out=np.zeros_like(play), where=distribution > 0.0)
+    second = (squares * (costs * (1.0 - 2.0 * baseline) + baseline * baseline)).sum(axis=1)
+    first = np.where(distribution > 0.0, play * (costs - baseline), 0.0).sum(axis=1)
+    return max(0.0, float((second - first * first).mean()))
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level outside (0, 1)."""
+    if not 0.0 < level < 1.0:
+        raise SettingError(f"level={level!r} must lie in (0, 1), for example 0.95")
+
+
+def _normal(name: str, terms: Vector, value: float, level: float, variance: float) -> Estimate:
+    T = len(terms)
+    if T < 2:
+        return Estimate(name, value, 0.0, 1.0)
+    deviation = max(float(terms.std(ddof=1)), math.sqrt(variance))
+    half = float(ndtri(0.5 + level / 2.0)) * deviation / math.sqrt(T)
+    low, high = np.clip([value - half, value + half], 0.0, 1.0)
+    return Estimate(name, value, float(low), float(high))
+
+
+# --- the reward model ---------------------------------------------------------------------------------------
+
+
+def predict_rewards(log: Log) -> Matrix:
+    """Predict the reward of every label in every round, T × K, in [0, 1], by one ridge regression per label.
+
+    A prediction must not depend on the feedback of its own round, or the intervals would be invalid. Cross-fitting
+    ensures that where rounds are independent, but in the log of a learner later rounds depend on earlier feedback. The
+    predictions for a round therefore come from a fit on earlier rounds only, refitted whenever the log has doubled.
+    """
+    predicted = np.full((log.n_rounds, log.n_classes), 1.0 / log.n_classes)
+    start = FIRST_FIT
+    while start < log.n_rounds:
+        part = slice(start, 2 * start)
+        predicted[part] = _fitted(log.X[:start], log.codes[:start], log.reward[:start], log.X[part], log.n_classes)
+        start *= 2
+    return predicted
+
+
+def _fitted(X: Table, codes: Integers, reward: Vector, later: Table, K: int) -> Matrix:
+    from sklearn.linear_model import Ridge  # noqa: PLC0415
+
+    rewards = np.full((later.shape[0], K), reward.mean())
+    penalty = float(np.square(norms(X)).mean()) or 1.0  # makes the fit independent of the scale of X
+    for label in range(K):
+        played = np.flatnonzero(codes == label)
+        if len(played) > 1:
+            model: Any = Ridge(alpha=penalty).fit(X[played], reward[played])
+            rewards[:, label] = model.predict(later)
+    return rewards.clip(0.0, 1.0)

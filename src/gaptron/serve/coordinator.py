@@ -1,0 +1,418 @@
+"""The coordinator turns requests into events. Only it owns the models; all its work runs in the event loop's thread.
+
+An event is applied to its model at once and written by the committer; the response is sent when it is on disk. A retry
+of a request, even while the first attempt is in progress, gets the response of the first.
+"""
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from gaptron.errors import InputError, SettingError
+from gaptron.event_id import new_event_id
+from gaptron.serve import adapter, events, snapshots
+from gaptron.serve.committer import Committer
+from gaptron.serve.decisions import Known, without_event_id
+from gaptron.serve.events import Body, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, Row, TimedOut
+from gaptron.serve.model_state import Model
+from gaptron.serve.problems import RefusedError, invalid, not_found, unavailable
+from gaptron.serve.schemas import (
+    Decision,
+    DecisionRecord,
+    DecisionRequest,
+    DecisionResult,
+    ModelChange,
+    NewModel,
+    Outcome,
+    OutcomeResult,
+    OutcomeStatus,
+    Problem,
+    SparseX,
+)
+from gaptron.serve.store import Redaction, SharedStore, Snapshot, Store, as_shared
+
+MAX_MODELS = 100
+MAX_UNCOMMITTED_ROWS = 10_000  # more requests are refused until some rows are on disk
+MAX_PENDING = 200_000  # pending decisions of one model
+CACHED_DECISIONS = 20_000  # kept in memory, so that their outcomes need no lookup
+TICK, MAX_TIMED_OUT = 1.0, 500  # seconds between checks for timeouts; decisions learned from without a pause
+SNAPSHOT_SECONDS, SNAPSHOT_RATIO = 10.0, 200.0  # minimum time between snapshots, also as a multiple of their duration
+MAX_SEQUENCED = 500  # drafts of replicas that get their numbers without a pause
+REDACTION_INTERVAL, MAX_REDACTED = 86_400_000_000, 1000  # µs; decisions in one commit
+PUBLISH_RATIO = 20.0  # minimum time between publications, as a multiple of their duration
+
+
+def clock() -> int:
+    """µs since 1970."""
+    return time.time_ns() // 1000
+
+
+def new_draw_key() -> str:
+    """A secret for the draws of a new model."""
+    return secrets.token_hex(32)
+
+
+class Counters:
+    """Counts since the start of the process, of requests that are not in the log."""
+
+    def __init__(self) -> None:
+        self.duplicates = self.conflicts = self.refused = self.retries = 0
+
+
+class LastSnapshot(NamedTuple):
+    """The event of a model's last snapshot, and when the next one may be taken."""
+
+    seq: int
+    next_at: float
+
+
+class Coordinator:
+    """The models and the event log."""
+
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        models: dict[str, Model],
+        *,
+        now: Callable[[], int],
+        replica_store: SharedStore | None = None,
+        keep_days: float | None = None,
+    ) -> None:
+        self._retention = None if keep_days is None else round(86_400e6 * keep_days)
+        self._redact_at = 0  # µs
+        self.store, self.committer, self.models = store, committer, models
+        self._replica_store = replica_store  # None: there are no replicas
+        self._sequencing = asyncio.Lock()
+        self._published: dict[str, tuple[Any, ...]] = {}  # the state of each model when it was published
+        self._publish_at = 0.0
+        self._seq, self._at = store.last()
+        committer.committed = self._seq
+        self._now = now
+        self._cache: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._compiled: set[tuple[str, bool]] = set()
+        self._last_snapshots = {name: LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
+        self.counters: dict[str, Counters] = {name: Counters() for name in models}
+
+    # --- models ---------------------------------------------------------------------------------------------------
+
+    def model(self, name: str) -> Model:
+        """Return the model with this name."""
+        model = self.models.get(name)
+        if model is None:
+            raise not_found(f"there is no model {name!r}: create it with POST /v1/models")
+        return model
+
+    async def create(self, spec: NewModel) -> Model:
+        """Create a model. It is compiled first, so that its first decision is fast."""
+        self._check_new(spec.name)
+        if len(set(spec.labels)) != len(spec.labels):
+            raise invalid("labels contains a label twice")
+        try:
+            await asyncio.to_thread(adapter.try_out, spec)
+            created = Created(spec, new_draw_key())
+            model = Model(created)
+        except (InputError, SettingError) as problem:
+            raise invalid(str(problem)) from None
+        self._check_new(spec.name)  # again: another request may have created it while we compiled
+        self.models[spec.name] = model
+        self._last_snapshots[spec.name] = LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS)
+        self.counters[spec.name] = Counters()
+        self._compiled.add((spec.name, False))
+        model.seq = self._append(model, None, created).seq
+        await self.committer.wait_for(model.seq)
+        return model
+
+    def _check_new(self, name: str) -> None:
+        if name in self.models:
+            raise RefusedError(409, "already-exists", f"a model named {name!r} exists already")
+        if len(self.models) >= MAX_MODELS:
+            raise invalid(f"a service has at most {MAX_MODELS} models")
+
+    async def change(self, name: str, change: ModelChange) -> Model:
+        """Change the configuration of a model, or add labels."""
+        model = self.model(name)
+        model.check_change(change)
+        event = self._append(model, None, Changed(change))
+        await self.committer.wait_for(event.seq)
+        return model
+
+    # --- decisions ------------------------------------------------------------------------------------------------
+
+    async def decide(self, name: str, request: DecisionRequest) -> tuple[Decision, bool]:
+        """Return a durable decision, and whether it existed before."""
+        model = self.model(name)
+        await self._prepare(model, [request])
+        known, existed = self._decide(model, request)
+        await self.committer.wait_for(known.decided.seq)
+        return known.decision(model.adapter.labels), existed
+
+    async def decide_batch(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
+        """Decide in order and in one commit; a refused request gets a problem in its place."""
+        model = self.model(name)
+        await self._prepare(model, requests)
+        results: list[Known | Problem] = []
+        for request in requests:
+            try:
+                results.append(self._decide(model, request)[0])
+            except RefusedError as refusal:
+                results.append(refusal.problem(request.event_id))
+        await self.committer.wait_for(
+            max((known.decided.seq for known in results if isinstance(known, Known)), default=0)
+        )
+        return [
+            DecisionResult(decision=known.decision(model.adapter.labels))
+            if isinstance(known, Known)
+            else DecisionResult(problem=known)
+            for known in results
+        ]
+
+    async def _prepare(self, model: Model, requests: list[DecisionRequest]) -> None:
+        """Do everything that awaits, so that deciding afterwards is atomic."""
+        for request in requests:
+            await self._compile(model, request)
+        await self._load(model, [request.event_id for request in requests if request.event_id])
+
+    def _decide(self, model: Model, request: DecisionRequest) -> tuple[Known, bool]:
+        name, event_id, request = model.name, request.event_id or new_event_id(), without_event_id(request)
+        known = self._cache.get((name, event_id))
+        if known is not None:
+            try:
+                known.check_same(request)
+            except RefusedError:
+                self.counters[name].refused += 1
+                raise
+            self.counters[name].retries += 1
+            return known, True
+        self._check_backlog()
+        if len(model.pending) >= MAX_PENDING:
+            raise unavailable(f"the model has {MAX_PENDING} pending decisions; try again after some timed out")
+        at = self._time()
+        try:
+            decided = model.decide(request, event_id, at)
+        except RefusedError:
+            self.counters[name].refused += 1
+            raise
+        known = Known(self._append(model, event_id, decided, at=at))
+        self._add_to_cache(known)
+        return known, False
+
+    def _check_backlog(self) -> None:
+        if self.committer.uncommitted > MAX_UNCOMMITTED_ROWS:
+            raise unavailable("too many requests are waiting for the disk")
+
+    async def _compile(self, model: Model, request: DecisionRequest) -> None:
+        """Compile for this kind of example in another thread, before its first decision."""
+        sparse = isinstance(request.x, SparseX)
+        if (model.name, sparse) in self._compiled:
+            return
+        if not sparse or isinstance(model.spec.features, int):
+            await asyncio.to_thread(adapter.try_out, model.spec, sparse=sparse)
+        self._compiled.add((model.name, sparse))
+
+    async def find(self, name: str, event_id: str) -> DecisionRecord:
+        """Return a durable decision and its outcome."""
+        model = self.model(name)
+        await self._load(model, [event_id])
+        known = self._known(model, event_id)
+        await self.committer.wait_for(known.seq)
+        return known.record(model.adapter.labels)
+
+    # --- outcomes -------------------------------------------------------------------------------------------------
+
+    async def record_outcome(self, name: str, event_id: str, outcome: Outcome) -> OutcomeStatus:
+        """Record an outcome durably."""
+        model = self.model(name)
+        await self._load(model, [event_id])
+        status, seq = self._record_outcome(model, event_id, outcome)
+        await self.committer.wait_for(seq)
+        return status
+
+    async def record_outcomes(self, name: str, outcomes: list[tuple[str, Outcome]]) -> list[OutcomeResult]:
+        """Record outcomes in order and in one commit; a refused outcome gets a problem in its place."""
+        model = self.model(name)
+        await self._load(model, [event_id for event_id, _ in outcomes])
+        results: list[OutcomeResult] = []
+        last = 0
+        for event_id, outcome in outcomes:
+            try:
+                status, seq = self._record_outcome(model, event_id, outcome)
+            except RefusedError as refusal:
+                results.append(OutcomeResult(problem=refusal.problem(event_id)))
+            else:
+                results.append(OutcomeResult(outcome=status))
+                last = max(last, seq)
+        await self.committer.wait_for(last)
+        return results
+
+    def _record_outcome(self, model: Model, event_id: str, outcome: Outcome) -> tuple[OutcomeStatus, int]:
+        counters, known = self.counters[model.name], self._known(model, event_id)
+        decided: Decided = known.decided.body
+        if known.outcome is not None:
+            first = known.outcome.body.outcome
+            if first != outcome:
+                counters.conflicts += 1
+                raise RefusedError(409, "conflict", f"event {event_id!r} has a different outcome already", first)
+            counters.duplicates += 1
+            return OutcomeStatus(event_id=event_id, status="duplicate"), known.seq
+        model.check_outcome(outcome, decided)
+        self._check_backlog()
+        at = self._time()
+        late = model.is_late(known.decided, at)
+        event = self._append(model, event_id, OutcomeRecorded(outcome), decided=known.decided, at=at)
+        self._add_to_cache(structs.replace(known, outcome=event))
+        return OutcomeStatus(event_id=event_id, status="late" if late else "recorded"), event.seq
+
+    # --- the log --------------------------------------------------------------------------------------------------
+
+    def _time(self) -> int:
+        """The current time, but never before the last event, even if the clock goes back."""
+        return max(self._at, self._now())
+
+    def _append(
+        self, model: Model, event_id: str | None, body: Body, *, decided: Event | None = None, at: int | None = None
+    ) -> Event:
+        """Apply an event to its model and schedule it for the next commit."""
+        at = self._time() if at is None else at
+        event = Event(self._seq + 1, model.name, event_id, at, body)
+        model.apply(event, decided, check=False)
+        self._seq, self._at = event.seq, at
+        self.committer.add(event.row())
+        return event
+
+    def _known(self, model: Model, event_id: str) -> Known:
+        known = self._cache.get((model.name, event_id))
+        if known is None:
+            raise not_found(f"model {model.name!r} has no decision for event {event_id!r}")
+        return known
+
+    async def _load(self, model: Model, event_ids: list[str]) -> None:
+        """Load the decisions of these events from the log into the cache."""
+        missing = [event_id for event_id in event_ids if (model.name, event_id) not in self._cache]
+        if not missing:
+            return
+        if self.store.fast_find:
+            found = self.store.find(model.name, missing)
+        else:
+            found = await asyncio.to_thread(self.store.find, model.name, missing)
+        if any(rows.decision.seq < 0 for rows in found.values()):
+            await self.sequence_drafts()
+        for event_id, rows in found.items():
+            if (model.name, event_id) not in self._cache:  # the cache is newer than what was found
+                outcome = None if rows.outcome is None else events.decode(rows.outcome)
+                self._add_to_cache(Known(events.decode(rows.decision), outcome))
+
+    def _add_to_cache(self, known: Known) -> None:
+        event = known.decided
+        assert event.event_id is not None
+        self._cache[event.model, event.event_id] = known
+        self._cache.move_to_end((event.model, event.event_id))
+        while len(self._cache) > CACHED_DECISIONS:
+            oldest = next(iter(self._cache))
+            if self._cache[oldest].seq > self.committer.committed:
+                break  # not on disk yet, so that it could not be loaded again
+            del self._cache[oldest]
+
+    # --- periodic work ----------------------------------------------------------------------------------------------
+
+    async def tick(self) -> None:
+        """Sequence drafts, apply timeouts, take snapshots, publish models and redact old decisions, as they are due."""
+        if self._replica_store is not None:
+            await self.sequence_drafts()
+        now = self._time()
+        for model in list(self.models.values()):
+            while (due := model.next_due(now, MAX_TIMED_OUT)) is not None:
+                event = self._append(model, None, TimedOut(due))
+                await self.committer.wait_for(event.seq)
+        for model in list(self.models.values()):
+            last = self._last_snapshots[model.name]
+            if model.seq != last.seq and time.monotonic() >= last.next_at:
+                self.take_snapshot(model)
+        if self._replica_store is not None and time.monotonic() >= self._publish_at:
+            await self._publish(self._replica_store)
+        if self._retention is not None and now >= self._redact_at:
+            self._redact_at = now + REDACTION_INTERVAL
+            for model in list(self.models.values()):
+                while await self._redact(model, now - self._retention):
+                    pass
+
+    async def _redact(self, model: Model, before: int) -> bool:
+        """Redact some of the decisions before this time. False: there are no more.
+
+        The event, a snapshot and the redacted rows are in one commit: a later start uses that snapshot, and needs
+        nothing that was redacted.
+        """
+        rows = await asyncio.to_thread(self._old_decisions, model, before)
+        needed = [row.seq for row in rows if not model.can_redact(events.decode(row))]
+        rows = [row for row in rows if row.seq < min(needed)] if needed else rows
+        if not rows:
+            return False
+        event = self._append(model, None, Redacted(rows[-1].seq))
+        start = Snapshot(model.name, model.seq, snapshots.pack(model))
+        self.committer.add_redaction(Redaction(start, [events.redacted(row) for row in rows]))
+        for row in rows:
+            self._cache.pop((model.name, row.event_id or ""), None)
+        await self.committer.wait_for(event.seq)
+        return not needed
+
+    def _old_decisions(self, model: Model, before: int) -> list[Row]:
+        """The oldest decisions that are not redacted."""
+        found: list[Row] = []
+        for row, _ in self.store.read(model.redacted_through, model.name):
+            if row.at >= before or len(found) == MAX_REDACTED:
+                break
+            if row.kind == "decided":
+                found.append(row)
+        return found
+
+    async def sequence_drafts(self) -> None:
+        """Give the decisions that replicas wrote their numbers in the log.
+
+        The lock ensures that drafts are read only after those read before were committed with their numbers.
+        """
+        store = as_shared(self.store)
+        async with self._sequencing:
+            while rows := await asyncio.to_thread(store.drafts, MAX_SEQUENCED):
+                for row in rows:
+                    self._sequence(row)
+                await self.committer.wait_for(self._seq)
+
+    def _sequence(self, row: Row) -> None:
+        event = events.decode(row._replace(seq=self._seq + 1, at=self._time()))
+        self.models[row.model].apply(event, check=False)
+        self._seq, self._at = event.seq, event.at
+        self.committer.add(row._replace(seq=event.seq, at=event.at, draft=row.seq))
+        self._add_to_cache(Known(event))
+
+    async def _publish(self, store: SharedStore) -> None:
+        """Publish the models that have changed to the replicas."""
+        started, changed = time.monotonic(), []
+        for name, model in self.models.items():
+            config = model.adapter.labels, model.feedback_timeout, model.on_timeout, model.mode
+            state = (model.version, model.adapter.width, *config)
+            if self._published.get(name) != state:
+                self._published[name] = state
+                changed.append(Snapshot(name, model.seq, snapshots.pack(model, for_replica=True)))
+        duration = time.monotonic() - started
+        self._publish_at = started + PUBLISH_RATIO * duration
+        if changed:
+            await self.committer.call(lambda: store.publish(changed))
+
+    def take_snapshot(self, model: Model) -> None:
+        """Take a snapshot, committed together with all events it contains."""
+        started = time.monotonic()
+        self.committer.add_snapshot(Snapshot(model.name, model.seq, snapshots.pack(model)))
+        duration = time.monotonic() - started
+        next_at = started + max(SNAPSHOT_SECONDS, SNAPSHOT_RATIO * duration)
+        self._last_snapshots[model.name] = LastSnapshot(model.seq, next_at)
+
+    def take_snapshots(self) -> None:
+        """Take a snapshot of each model that has changed since its last one."""
+        for model in self.models.values():
+            if model.seq != self._last_snapshots[model.name].seq:
+                self.take_snapshot(model)

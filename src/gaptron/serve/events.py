@@ -1,0 +1,125 @@
+"""The event log: one type for each kind of event, and its JSON text.
+
+msgspec writes every float64 so that decoding it returns the same bits.
+"""
+
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, structs
+
+from gaptron.serve.schemas import DecisionRequest, ModelChange, NewModel, Outcome
+
+
+class Row(NamedTuple):
+    """One row of the log as the store holds it. `seq` defines the order of all events."""
+
+    seq: int
+    model: str
+    kind: str
+    event_id: str | None
+    at: int  # µs since 1970, never less than in the row before
+    body: str
+    draft: int = 0  # if negative: the temporary number under which a replica wrote this row, replaced by `seq`
+
+
+class Created(Struct, omit_defaults=True, gc=False):
+    """A model was created."""
+
+    spec: NewModel
+    key: str  # of the draws; it stays secret, otherwise callers could choose ids by their draw
+
+
+class Changed(Struct, omit_defaults=True, gc=False):
+    """The configuration of a model changed."""
+
+    change: ModelChange
+
+
+class ReplicaStamp(Struct, array_like=True, gc=False):
+    """The state a replica decided with: the model after event `seq`, at a time of the replica's own clock."""
+
+    seq: int
+    at: int  # µs since 1970
+
+
+class Decided(Struct, omit_defaults=True, gc=False):
+    """A label was drawn."""
+
+    request: DecisionRequest
+    version: int  # number of outcomes learned from before
+    label: str
+    propensity: float
+    distribution: tuple[float, ...] | None = None  # in the order of the labels; None in shadow mode
+    shadow_label: str | None = None
+    due: int | None = None  # µs; an outcome that arrives later is late
+    learn_when_due: bool = False  # learn at the timeout, as wrong if there is no outcome by then
+    replica: ReplicaStamp | None = None  # None: decided with the model as it was just before this event
+
+    @property
+    def is_redacted(self) -> bool:
+        """Were the features removed from the log?"""
+        return self.request.x is None and self.request.features is None
+
+    def is_expired(self, at: int) -> bool:
+        """Is an outcome at this time late? If the decision is learned when due: it has left the pending ones."""
+        return self.learn_when_due or (self.due is not None and at > self.due)
+
+
+class OutcomeRecorded(Struct, omit_defaults=True, gc=False):
+    """The outcome of a decision arrived."""
+
+    outcome: Outcome
+
+
+class TimedOut(Struct, omit_defaults=True, gc=False):
+    """Learn from all pending decisions due by this time, in the order (due, seq)."""
+
+    until: int  # µs
+
+
+class Redacted(Struct, omit_defaults=True, gc=False):
+    """The features of old decisions were removed; outcomes of these decisions are no longer learned from."""
+
+    through: int  # seq of the last of them
+
+
+Body = Created | Changed | Decided | OutcomeRecorded | TimedOut | Redacted
+KINDS: dict[str, type[Struct]] = {
+    "created": Created,
+    "changed": Changed,
+    "decided": Decided,
+    "outcome": OutcomeRecorded,
+    "timed-out": TimedOut,
+    "redacted": Redacted,
+}
+_KIND_OF = {type_: kind for kind, type_ in KINDS.items()}
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()}
+_ENCODER = msgspec.json.Encoder()
+
+
+class Event(Struct, frozen=True, gc=False):
+    """A decoded row."""
+
+    seq: int
+    model: str
+    event_id: str | None
+    at: int
+    body: Any
+
+    def row(self) -> Row:
+        """Encode the event for the store."""
+        text = _ENCODER.encode(self.body).decode()
+        return Row(self.seq, self.model, _KIND_OF[type(self.body)], self.event_id, self.at, text)
+
+
+def decode(row: Row) -> Event:
+    """Decode a row of the log."""
+    return Event(row.seq, row.model, row.event_id, row.at, _DECODERS[row.kind].decode(row.body))
+
+
+def redacted(row: Row) -> tuple[int, str]:
+    """Return the number of a decision's row, and its body without the features and the advice."""
+    body: Decided = decode(row).body
+    request = structs.replace(body.request, x=None, features=None, advice=None)
+    return row.seq, _ENCODER.encode(structs.replace(body, request=request)).decode()

@@ -1,0 +1,259 @@
+"""The state of a model: what results from replaying its part of the event log.
+
+Replaying is a pure function. This module reads no clock and no random generator (an import contract forbids it): times
+are in the events, and the draw of a decision is a hash of its event's id. Replaying the same events therefore gives the
+same labels, propensities and weights, to the bit, as long as gaptron, numba and the processor type are the same.
+"""
+
+import heapq
+
+from msgspec import UNSET, Struct, structs
+
+from gaptron.errors import DecisionError, GaptronError, InputError, SettingError
+from gaptron.serve import draws
+from gaptron.serve.adapter import Adapter, is_correct
+from gaptron.serve.events import Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
+from gaptron.serve.problems import RefusedError, invalid
+from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, Outcome
+from gaptron.serve.tally import LabelCounts, Tally
+
+WRONG = Outcome(correct=False)
+
+
+class ReplayMismatchError(GaptronError):
+    """The log contains something that replaying it does not reproduce."""
+
+
+class PendingDecision(Struct, gc=False):
+    """A decision that is learned from when it is due, and its outcome if there is one."""
+
+    seq: int
+    event_id: str
+    at: int
+    decision: Decided
+    outcome: Outcome | None = None
+    outcome_at: int = 0
+
+
+class Model:
+    """One model: its learner, its configuration, its pending decisions and its counts."""
+
+    def __init__(self, created: Created) -> None:
+        spec = created.spec
+        self.spec, self.key = spec, created.key
+        self.feedback_timeout, self.on_timeout, self.mode = spec.feedback_timeout, spec.on_timeout, spec.mode
+        check_timeout(self.on_timeout, self.feedback_timeout, spec.feedback)
+        self.adapter = Adapter(spec)
+        self.version = 0  # number of outcomes learned from
+        self.redacted_through = 0  # outcomes of decisions up to this event are late
+        self.seq = 0  # of its last event
+        self.pending: dict[str, PendingDecision] = {}
+        self.tally = Tally(labels=[LabelCounts() for _ in spec.labels])
+        self._due: list[tuple[int, int, str]] = []  # a heap of the pending decisions
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self.spec.name
+
+    # --- queries: these change nothing --------------------------------------------------------------------------------
+
+    def decide(self, request: DecisionRequest, event_id: str, at: int) -> Decided:
+        """Return the decision for a request. The model changes when `apply` gets it as an event."""
+        try:
+            self.adapter.check(request)
+            code, p = self.adapter.decide(request, draws.number(self.key, event_id))
+            if request.played is not None:
+                self.adapter.code(request.played.label)
+        except (InputError, SettingError) as problem:
+            raise invalid(str(problem)) from None
+        due = None if self.feedback_timeout is None else at + round(1e6 * self.feedback_timeout)
+        label, played, learn_when_due = self.adapter.labels[code], request.played, self.on_timeout == "wrong"
+        if self.mode == "live":
+            if played is not None:
+                raise invalid('"played" is for models in shadow mode: omit it, or change the mode')
+            return Decided(
+                request, self.version, label, float(p[code]), tuple(p.tolist()), due=due, learn_when_due=learn_when_due
+            )
+        if played is None:
+            raise invalid('the model is in shadow mode: give "played", the label you played and its propensity')
+        if played.label not in (request.available or self.adapter.labels):
+            raise invalid(f"{played.label!r} was played, but it is not one of the available labels")
+        return Decided(
+            request,
+            self.version,
+            played.label,
+            played.propensity,
+            shadow_label=label,
+            due=due,
+            learn_when_due=learn_when_due,
+        )
+
+    def check_outcome(self, outcome: Outcome, decision: Decided) -> None:
+        """Refuse an outcome that this model cannot learn from."""
+        try:
+            self.adapter.check_outcome(outcome, decision.request, decision.label)
+        except (DecisionError, InputError) as problem:
+            raise invalid(str(problem)) from None
+
+    def check_change(self, change: ModelChange) -> None:
+        """Refuse a change that cannot be made."""
+        if change == ModelChange():
+            raise invalid("the change is empty: give add_labels, feedback_timeout, on_timeout or mode")
+        check_timeout(
+            self.on_timeout if change.on_timeout is UNSET else change.on_timeout,
+            self.feedback_timeout if change.feedback_timeout is UNSET else change.feedback_timeout,
+            self.spec.feedback,
+        )
+        if change.add_labels is UNSET:
+            return
+        labels = [*self.adapter.labels, *change.add_labels]
+        if len(set(labels)) != len(labels):
+            raise invalid("add_labels contains a label that exists already, or the same label twice")
+        if len(labels) > MAX_LABELS:
+            raise invalid(f"a model has at most {MAX_LABELS} labels, not {len(labels)}")
+        trial = Adapter(self.spec)
+        trial.restore(self.adapter.tree())
+        try:
+            trial.grow(list(change.add_labels))
+        except (InputError, SettingError) as problem:
+            raise invalid(str(problem)) from None
+
+    def is_late(self, decided: Event, at: int) -> bool:
+        """Would an outcome at this time be recorded, but not learned from?"""
+        decision: Decided = decided.body
+        return decided.seq <= self.redacted_through or (
+            decided.event_id not in self.pending and decision.is_expired(at)
+        )
+
+    def can_redact(self, decided: Event) -> bool:
+        """Are the features no longer needed?"""
+        return decided.event_id not in self.pending
+
+    def next_due(self, until: int, limit: int) -> int | None:
+        """The last due time, at most `until`, of about `limit` pending decisions; None if none is due."""
+        if not self._due or self._due[0][0] > until:
+            return None
+        first = heapq.nsmallest(limit, self._due)
+        return max(due for due, _, _ in first if due <= until)
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event, decided: Event | None = None, *, check: bool = True) -> None:
+        """Apply the next event of the log.
+
+        Args:
+            event: the event.
+            decided: for an outcome, the event of its decision.
+            check: recompute each decision and compare it with the log. Decisions of replicas are not compared here,
+                because they were made with an earlier state of the model.
+        """
+        body = event.body
+        if isinstance(body, Decided):
+            if check and body.replica is None:
+                self._compare(event)
+            self._apply_decided(event, body)
+        elif isinstance(body, OutcomeRecorded):
+            assert decided is not None
+            self._apply_outcome(event, body.outcome, decided)
+        elif isinstance(body, TimedOut):
+            self._apply_timeout(body.until)
+        elif isinstance(body, Redacted):
+            self.redacted_through = body.through
+        elif isinstance(body, Changed):
+            self._apply_change(body.change, event.at)
+        self.seq = event.seq
+
+    def compare_replica_decision(self, event: Event) -> None:
+        """Recompute a decision of a replica and compare it. This must be the state that the replica decided with."""
+        stamp = event.body.replica
+        self._compare(structs.replace(event, at=stamp.at, body=structs.replace(event.body, replica=None)))
+
+    def _compare(self, event: Event) -> None:
+        assert event.event_id is not None
+        try:
+            replayed = self.decide(event.body.request, event.event_id, event.at)
+        except RefusedError as problem:
+            raise ReplayMismatchError(f"event {event.seq} of {self.name}: {problem.detail}") from None
+        if replayed != event.body:
+            raise ReplayMismatchError(
+                f"event {event.seq} of {self.name}: the log has {event.body}, replaying gives {replayed}"
+            )
+
+    def _apply_decided(self, event: Event, decision: Decided) -> None:
+        assert event.event_id is not None
+        self.adapter.width = self.adapter.width_after(decision.request)
+        if decision.learn_when_due:
+            assert decision.due is not None
+            self.pending[event.event_id] = PendingDecision(event.seq, event.event_id, event.at, decision)
+            heapq.heappush(self._due, (decision.due, event.seq, event.event_id))
+        agreed = None if decision.shadow_label is None else decision.shadow_label == decision.label
+        top_probability = None if decision.distribution is None else max(decision.distribution)
+        self.tally.decided(self.adapter.code(decision.label), top_probability, agreed)
+
+    def _apply_outcome(self, event: Event, outcome: Outcome, decided: Event) -> None:
+        assert event.event_id is not None
+        decision: Decided = decided.body
+        if self.is_late(decided, event.at):
+            self.tally.late += 1
+            return
+        pending = self.pending.get(event.event_id)
+        if pending is not None:
+            pending.outcome, pending.outcome_at = outcome, event.at
+        else:
+            self._learn(decision, outcome, event.at - decided.at)
+
+    def _apply_timeout(self, until: int) -> None:
+        while self._due and self._due[0][0] <= until:
+            _, _, event_id = heapq.heappop(self._due)
+            pending = self.pending.pop(event_id)
+            if pending.outcome is None:
+                self._learn(pending.decision, WRONG, None)
+            else:
+                self._learn(pending.decision, pending.outcome, pending.outcome_at - pending.at)
+
+    def _learn(self, decision: Decided, outcome: Outcome, delay: int | None) -> None:
+        if outcome.played is not None and outcome.played != decision.label:
+            self.tally.overridden += 1
+            return
+        if outcome.void:
+            self.tally.void += 1
+            return
+        self.adapter.learn(decision.request, decision.label, decision.propensity, outcome)
+        self.version += 1
+        error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
+        self.tally.learned(self.adapter.code(decision.label), error, decision.propensity, delay)
+
+    def _apply_change(self, change: ModelChange, at: int) -> None:
+        if change.add_labels is not UNSET:
+            self.adapter.grow(list(change.add_labels))
+            self.tally.labels += [LabelCounts() for _ in change.add_labels]
+            self.tally.changed(at, f"labels added: {', '.join(change.add_labels)}")
+        if change.feedback_timeout is not UNSET:
+            self.feedback_timeout = change.feedback_timeout
+            limit = "none" if self.feedback_timeout is None else f"{self.feedback_timeout:g} s"
+            self.tally.changed(at, f"feedback timeout: {limit}")
+        if change.on_timeout is not UNSET:
+            self.on_timeout = change.on_timeout
+            self.tally.changed(at, f"on timeout: {self.on_timeout}")
+        if change.mode is not UNSET:
+            self.mode = change.mode
+            self.tally.changed(at, f"mode: {self.mode}")
+
+    # --- saving -------------------------------------------------------------------------------------------------------
+
+    def restore_pending(self, pending: list[PendingDecision]) -> None:
+        """Restore the pending decisions of a snapshot."""
+        self.pending = {one.event_id: one for one in pending}
+        self._due = [(one.decision.due or 0, one.seq, one.event_id) for one in pending]
+        heapq.heapify(self._due)
+
+
+def check_timeout(on_timeout: str, feedback_timeout: float | None, feedback: str) -> None:
+    """Refuse a default outcome that could never apply, or that says nothing."""
+    if on_timeout != "wrong":
+        return
+    if feedback_timeout is None:
+        raise invalid('on_timeout "wrong" needs a feedback_timeout in seconds')
+    if feedback == "full":
+        raise invalid('on_timeout "wrong" does not name a true label, which full-information feedback needs')

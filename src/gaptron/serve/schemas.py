@@ -1,0 +1,282 @@
+"""The types of every HTTP request and response body, with their limits.
+
+msgspec validates requests against these types while it decodes them, and `openapi` generates its document from them, so
+the documentation cannot differ from what is accepted.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+MAX_LABELS, MAX_FEATURES, MAX_BATCH = 1000, 10_000, 1000
+MAX_BODY_BYTES = 1 << 20
+MIN_TIMEOUT, MAX_TIMEOUT = 5.0, 7 * 86_400.0  # seconds
+
+NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}(?!\n)$"  # in Python, $ alone also matches before a final newline
+EVENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}(?!\n)$"
+Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="Lowercase letters, digits and -, at most 64 characters.")]
+EventId = Annotated[
+    str, Meta(pattern=EVENT_ID_PATTERN, description="Your id of the event: letters, digits and . _ : -, at most 128.")
+]
+Label = Annotated[str, Meta(min_length=1, max_length=128)]
+Probability = Annotated[float, Meta(gt=0.0, le=1.0)]
+Share = Annotated[float, Meta(ge=0.0, lt=1.0)]
+Seconds = Annotated[float, Meta(ge=MIN_TIMEOUT, le=MAX_TIMEOUT)]
+Role = Literal["decide", "feedback", "read", "admin"]
+Mode = Literal["live", "shadow", "apprentice"]
+OnTimeout = Literal["ignore", "wrong"]
+
+
+class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A JSON object without unknown fields.
+
+    The garbage collector does not track instances: they form trees, and examples are tuples of numbers. The service
+    caches tens of thousands of requests; traversing them paused it for 200 ms every few seconds.
+    """
+
+
+# --- models ---------------------------------------------------------------------------------------------------
+
+
+class NewModel(Schema, kw_only=True):
+    """A model to create."""
+
+    name: Name
+    labels: Annotated[list[Label], Meta(min_length=2, max_length=MAX_LABELS)]
+    feedback: Literal["bandit", "full"] = "bandit"
+    """bandit: an outcome says whether the played label was correct; full: it names the true label."""
+    algorithm: str | None = None
+    """The library's default if omitted."""
+    features: Annotated[int, Meta(ge=1, le=10_000_000)] | Literal["auto"] | None = None
+    """The number of features in `x` (set by the first decision if omitted), or "auto" for named features."""
+    settings: dict[str, float | int | str | bool] = {}
+    """Settings of the learner: loss, norm, radius, horizon, and those of the algorithm."""
+    seed: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
+    epsilon: Share = 0.0
+    """The share of decisions drawn uniformly, so that other policies can be evaluated on the log."""
+    feedback_timeout: Seconds | None = None
+    """Seconds after a decision during which its outcome is learned from; no limit if omitted."""
+    on_timeout: OnTimeout = "ignore"
+    """What a missing outcome means after the timeout. With "wrong", all outcomes are learned when the timeout ends."""
+    mode: Mode = "live"
+    """shadow: the caller plays its own label, and the model learns from it. "apprentice" is an alias of shadow."""
+
+    def __post_init__(self) -> None:
+        if self.mode == "apprentice":
+            self.mode = "shadow"
+
+
+class ModelChange(Schema, kw_only=True):
+    """Changes to a model; omitted fields keep their values."""
+
+    add_labels: Annotated[list[Label], Meta(min_length=1, max_length=MAX_LABELS)] | UnsetType = UNSET
+    feedback_timeout: Seconds | UnsetType | None = UNSET
+    on_timeout: OnTimeout | UnsetType = UNSET
+    mode: Mode | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.mode == "apprentice":
+            self.mode = "shadow"
+
+
+class ModelInfo(Schema, kw_only=True):
+    """A model and its current configuration."""
+
+    name: Name
+    labels: list[Label]
+    feedback: str
+    algorithm: str
+    features: int | str | None
+    settings: dict[str, float | int | str | bool]
+    seed: int
+    epsilon: float
+    feedback_timeout: float | None
+    on_timeout: str
+    mode: str
+    decisions: int
+    learned: int
+    """The number of outcomes learned from."""
+
+
+class ModelList(Schema):
+    """All models."""
+
+    models: list[ModelInfo]
+
+
+# --- decisions --------------------------------------------------------------------------------------------------
+
+
+class SparseX(Schema):
+    """The nonzero features and their column indices, starting at 0."""
+
+    indices: Annotated[tuple[Annotated[int, Meta(ge=0, lt=1 << 31)], ...], Meta(max_length=MAX_FEATURES)]
+    values: Annotated[tuple[float, ...], Meta(max_length=MAX_FEATURES)]
+
+
+class Played(Schema):
+    """The label that the caller played in shadow mode, and its probability under the caller's policy."""
+
+    label: Label
+    propensity: Probability = 1.0
+
+
+class DecisionRequest(Schema, kw_only=True):
+    """A request for a label. Give either `x` or `features`."""
+
+    event_id: EventId | None = None
+    """Repeating a request with the same id returns the same decision. Generated if omitted."""
+    x: Annotated[tuple[float, ...], Meta(min_length=1, max_length=MAX_FEATURES)] | SparseX | None = None
+    """The features as numbers."""
+    features: Annotated[dict[str, float | str | bool | None], Meta(max_length=MAX_FEATURES)] | None = None
+    """The features by name, for a model created with `"features": "auto"`."""
+    available: Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MAX_LABELS)] | None = None
+    """The labels that may be played; all labels if omitted."""
+    advice: Annotated[dict[str, Annotated[float, Meta(ge=0.0)]], Meta(max_length=MAX_LABELS)] | None = None
+    """The prediction of your own model: label to probability."""
+    played: Played | None = None
+    """Required in shadow mode: the label you played."""
+
+
+class Decision(Schema, kw_only=True):
+    """The label to play, and the distribution it was drawn from."""
+
+    event_id: str
+    label: str
+    propensity: float
+    """The probability with which the label was drawn."""
+    model: str
+    seq: int | None = None
+    """The number of the event in the log. Omitted by a replica, which responds before the number is assigned."""
+    version: int
+    """The number of outcomes the model had learned from."""
+    distribution: dict[str, float] | None = None
+    shadow_label: str | None = None
+    """In shadow mode: the label that the model would have played."""
+    feedback_due: str | None = None
+    """An outcome that arrives later is not learned from."""
+
+
+class DecisionRecord(Decision, kw_only=True):
+    """A decision and its outcome, if there is one."""
+
+    at: str
+    outcome: "Outcome | None" = None
+
+
+class DecisionBatch(Schema):
+    """Up to 1,000 decisions, made in this order and committed together."""
+
+    decisions: Annotated[list[DecisionRequest], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class DecisionResult(Schema):
+    """A decision, or the reason why the request was refused."""
+
+    decision: Decision | None = None
+    problem: "Problem | None" = None
+
+
+class DecisionResults(Schema):
+    """One result for each request of the batch."""
+
+    decisions: list[DecisionResult]
+
+
+# --- outcomes -----------------------------------------------------------------------------------------------------
+
+
+class Outcome(Schema, kw_only=True):
+    """The outcome of a decision: exactly one of correct, reward, label or void."""
+
+    correct: bool | None = None
+    reward: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
+    label: Label | None = None
+    """The true label."""
+    void: Literal[True] | None = None
+    """The event had no outcome; nothing is learned from it."""
+    played: Label | None = None
+    """The label that was played. If it differs from the decision, the decision is void and counts as overridden."""
+
+
+class EventOutcome(Outcome, kw_only=True):
+    """The outcome of one event."""
+
+    event_id: EventId
+
+
+class OutcomeBatch(Schema):
+    """Up to 1,000 outcomes, recorded in this order and committed together."""
+
+    outcomes: Annotated[list[EventOutcome], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class OutcomeStatus(Schema, kw_only=True, omit_defaults=False):
+    """recorded; duplicate: the same outcome was recorded before; late: recorded, but not learned from."""
+
+    event_id: str
+    status: Literal["recorded", "duplicate", "late"]
+
+
+class OutcomeResult(Schema):
+    """The status of an outcome, or the reason why it was refused."""
+
+    outcome: OutcomeStatus | None = None
+    problem: "Problem | None" = None
+
+
+class OutcomeResults(Schema):
+    """One result for each outcome of the batch."""
+
+    outcomes: list[OutcomeResult]
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+class NewKey(Schema, kw_only=True):
+    """A key to create."""
+
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=4)]
+    model: Name | None = None
+    """The only model the key is valid for; all models if omitted."""
+
+
+class KeyInfo(Schema, kw_only=True, omit_defaults=False):
+    """A key without its secret."""
+
+    id: str
+    roles: list[str]
+    model: str | None
+    revoked: bool
+
+
+class CreatedKey(KeyInfo, kw_only=True):
+    """A new key with its secret."""
+
+    key: str
+    """Send it as `Authorization: Bearer <key>`. It is shown only once."""
+
+
+class KeyList(Schema):
+    """All keys, including revoked ones."""
+
+    keys: list[KeyInfo]
+
+
+# --- other --------------------------------------------------------------------------------------------------------
+
+
+class Problem(Schema, kw_only=True):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    event_id: str | None = None
+    outcome: Outcome | None = None
+    """In a conflict: the outcome that was recorded first."""
+
+
+Report = dict[str, Any]

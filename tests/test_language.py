@@ -1,0 +1,132 @@
+"""The vocabulary of docs/glossary.md is kept, and the public API is documented."""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gaptron
+
+PACKAGE = Path(gaptron.__file__).parent
+
+# Words that were replaced, and what replaced them. They may not come back as parts of names.
+RETIRED = {
+    "among": "available",
+    "worth": "rewards",
+    "control": "epsilon",
+    "chance": "propensity",
+    "taught": "off_policy",
+    "teach": "evaluate_learning",
+    "judge": "evaluate_frozen",
+    "verdict": "OffPolicyEstimate",
+    "sure": "proven",
+    "room": "buffer",
+    "rooms": "buffers",
+    "remembers": "late_fields",
+    "desk": "Coordinator or Workspace",
+    "decider": "Replica",
+    "fold": "model_state",
+    "beat": "heartbeat",
+    "ticked": "TimedOut",
+    "forgot": "Redacted",
+    "would": "shadow_label",
+    "apprentice": "shadow",
+    "voice": "expert",
+    "voices": "experts",
+    "heard": "expert weights",
+    "spoke": "n_experts",
+    "invite": "add_caller_experts",
+    "listen": "predict_experts",
+    "believe": "update_weights",
+    "harden": "update_precision",
+    "council": "ensemble",
+    "snapshot.py": "state_tree",
+    "piece": "chunk",
+    "pieces": "chunks",
+    "palette": "theme",
+    "house": "architecture",
+    "answer": "feedback or outcome",
+    "answers": "feedback or outcomes",
+    "opinion": "advice",
+    "opinions": "advice",
+}
+RETIRED_IN_SERVE = {"entries": "events", "entry": "event", "words": "schemas"}  # elsewhere they have other meanings
+PUBLIC = (
+    "gaptron",
+    "gaptron.abstention",
+    "gaptron.algorithms.protocol",
+    "gaptron.client",
+    "gaptron.features",
+    "gaptron.learner",
+    "gaptron.offpolicy",
+    "gaptron.river",
+    "gaptron.streams",
+)
+
+
+def names_in(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every name that a file defines or uses, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node.lineno
+
+
+def parts(name: str) -> list[str]:
+    """The words of a name: `SavedScratch` and `saved_scratch` are two words."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().strip("_").split("_")
+
+
+def test_retired_words_do_not_come_back_as_names() -> None:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for name, line in names_in(ast.parse(path.read_text(encoding="utf-8"))):
+            place = path.relative_to(PACKAGE)
+            retired = RETIRED | RETIRED_IN_SERVE if place.parts[0] == "serve" else RETIRED
+            found += [f"{place}:{line}: {name}: say {retired[part]}" for part in parts(name) if part in retired]
+    assert not found, "\n".join(found)
+
+
+def public_callables() -> list[Any]:
+    """Every public function, class and method of the public modules."""
+    found: dict[str, Any] = {}
+    for module_name in PUBLIC:
+        module = importlib.import_module(module_name)
+        for name in getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]):
+            thing = getattr(module, name)
+            if not getattr(thing, "__module__", "").startswith("gaptron"):
+                continue
+            if inspect.isfunction(thing):
+                found[f"{thing.__module__}.{name}"] = thing
+            elif inspect.isclass(thing):
+                for method_name, method in vars(thing).items():
+                    function = method.__func__ if isinstance(method, classmethod | staticmethod) else method
+                    if inspect.isfunction(function) and not method_name.startswith("_"):
+                        found[f"{thing.__module__}.{name}.{method_name}"] = function
+    return [pytest.param(thing, id=name) for name, thing in sorted(found.items())]
+
+
+@pytest.mark.parametrize("function", public_callables())
+def test_public_functions_document_arguments_and_result(function: Any) -> None:
+    text = inspect.getdoc(function) or ""
+    signature = inspect.signature(function)
+    arguments = [name for name in signature.parameters if name not in ("self", "cls")]
+    if arguments:
+        _, found, section = text.partition("Args:\n")
+        assert found, "has no Args section"
+        section = re.split(r"^\w+:\n", section, maxsplit=1, flags=re.M)[0]
+        documented = set(re.findall(r"^ {4}\*{0,2}(\w+)(?:, \*{0,2}(?:\w+))*(?: \(.*?\))?:", section, re.M))
+        missing = [name for name in arguments if name not in documented]
+        assert not missing, f"Args does not document {', '.join(missing)}"
+    if signature.return_annotation not in (None, "None", inspect.Signature.empty) and arguments:
+        assert "Returns:\n" in text or "Yields:\n" in text, "has no Returns section"
