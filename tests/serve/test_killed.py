@@ -80,20 +80,18 @@ def test_a_database_that_is_killed_loses_nothing_and_ends_the_service(cluster: C
 
 @pytest.mark.slow
 def test_a_full_disk_ends_the_process_and_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
-    """A limit on the file size simulates the full disk."""
+    """A limit on the size of files, set while the service runs, simulates the full disk."""
     place, callers = str(tmp_path / "store"), Callers()
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8_000_000, 8_000_000))
-
-    with running(place, tmp_path, preexec_fn=limit) as server:
+    with running(place, tmp_path) as server:
         server.wait_ready()
         make_triage(server.url)
-        callers.work(server.url, 60.0)
+        while len(callers.answered) <= 100:
+            callers.work(server.url, 0.5)
+        full = max(file.stat().st_size for file in Path(place).iterdir()) + 100_000
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (full, full))
+        callers.work(server.url, 120.0)  # ends as soon as the service refuses connections
         assert server.ended() == 1
         assert "the service stops" in server.messages.read_text()
-    assert len(callers.answered) > 100
     callers.check(place)
     with running(place, tmp_path) as server:
         server.wait_ready()
