@@ -21,8 +21,8 @@ def interrupted(call, after):
             raise KeyboardInterrupt
 
     old = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, after)
     try:
+        signal.setitimer(signal.ITIMER_REAL, after)  # inside: a short timer may end before the next line
         call()
         armed[0] = False
     except KeyboardInterrupt:

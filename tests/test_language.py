@@ -3,7 +3,9 @@
 import ast
 import importlib
 import inspect
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,16 @@ RETIRED = {
     "opinion": "advice",
     "opinions": "advice",
 }
+# Turns of phrase that a reader has to decode. They may not come back in docstrings, comments, messages and help texts.
+PHRASES = (
+    r"(?-i:^|[.:;!?] )(?-i:So|Else|Neither|Nor|Behind it|With it)[ ,]",
+    r"(?<!there )\b(?:is|are) no (?!longer\b|more\b)",
+    r"\b(?:is|are|was|were) told\b",
+    r"\bof (?:one's|its|their|your|our) own(?=[.,;:)]|$)",
+    r"\b(?:speaks? of|looks? again|way out|free rounds?)\b",
+    r"\b(?:anew|wakes?|heard|shall|lives|council|advisers?|answers?|answered|verdict|opinions?)\b",
+    r"\b(?:judges?|teach|taught|strangers?)\b",
+)
 RETIRED_IN_SERVE = {"entries": "events", "entry": "event", "words": "schemas"}  # elsewhere they have other meanings
 PUBLIC = (
     "gaptron",
@@ -94,6 +106,29 @@ def test_retired_words_do_not_come_back_as_names() -> None:
             place = path.relative_to(PACKAGE)
             retired = RETIRED | RETIRED_IN_SERVE if place.parts[0] == "serve" else RETIRED
             found += [f"{place}:{line}: {name}: say {retired[part]}" for part in parts(name) if part in retired]
+    assert not found, "\n".join(found)
+
+
+def prose_in(path: Path) -> Iterator[tuple[str, int]]:
+    """Every docstring, comment, message and help text of a file, with its line."""
+    source = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.value, node.lineno
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string.lstrip("# "), token.start[0]
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_retired_phrases_do_not_come_back(phrase: str) -> None:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for text, line in prose_in(path):
+            text = " ".join(text.split())
+            for match in re.finditer(phrase, text, re.I):
+                near = text[max(match.start() - 40, 0) : match.end() + 40]
+                found.append(f"{path.relative_to(PACKAGE)}:{line}: {near}")
     assert not found, "\n".join(found)
 
 

@@ -178,7 +178,7 @@ def test_nothing_a_learner_holds_is_left_out():
     # The label is known by its code, its probability by what it was drawn from; owner and answer by its being pending.
     assert set(gaptron.Decision.__dataclass_fields__) == {
         "label", "propensity", "round", "_code", "_x", "_p", "_u", "_advice", "_available", "_saved_scratch",
-        "_answered", "_owner",
+        "_learned", "_owner",
     }  # fmt: skip
 
 

@@ -144,7 +144,7 @@ PARQUET = [
     (_parquet(y=[0, 1], f=[1.0, None]), "row 2: column f has no value"),
     (_parquet(y=[0, 1], f=[1.0, float("inf")]), "row 2: a feature is NaN or infinite"),
     (_parquet(y=[0, 1], f=["a", "b"]), "column f contains string, not numbers"),
-    (_parquet(y=[0, 1]), "no column beside the label"),
+    (_parquet(y=[0, 1]), "no column except the label"),
     (_parquet(idx=[[1], [2]], val=[[1.0], [1.0]]), "no column is named like a label"),
     (_parquet(y=[0, 1], idx=[[1], None]), "row 2: a list is missing"),
     (_parquet(y=[0, 1], idx=[[1], [2, None]]), "row 2: a list contains null"),

@@ -36,7 +36,7 @@ class AbstainerDecision:
     _cost: float | None = field(repr=False)  # None: given with the label
     _pending: Any = field(repr=False)
     _owner: object = field(repr=False)
-    _answered: Flags = field(repr=False)
+    _learned: Flags = field(repr=False)
 
 
 class AbstainerBound(NamedTuple):
@@ -182,14 +182,14 @@ class Abstainer:
         """
         if decision._owner is not self:
             raise DecisionError("this decision was made by another Abstainer")
-        if decision._answered[0]:
+        if decision._learned[0]:
             raise DecisionError(f"the decision of round {decision.round} was already learned from")
         if decision._cost is not None and cost is not None:
             raise DecisionError(f"the cost of round {decision.round} was given to decide: leave it out here")
         y = as_label(label)
         charged = self._cost_of(decision._cost if cost is None else as_cost(cost))
         with self._use.writing:
-            _loop().learn_once(self._module.ADAPTS, self._experts, decision._pending, y, charged, decision._answered)
+            _loop().learn_once(self._module.ADAPTS, self._experts, decision._pending, y, charged, decision._learned)
 
     def _cost_of(self, stated: float | None) -> float:
         if stated is None and self._cost is None:

@@ -92,8 +92,8 @@ def play(
 
 
 @jit
-def learn_once(adapt: bool, experts: Experts, pending: PendingRound, y: int, cost: float, answered: Flags) -> None:
-    """Learn from one feedback, count it and mark it as given; an interruption never separates these."""
+def learn_once(adapt: bool, experts: Experts, pending: PendingRound, y: int, cost: float, learned: Flags) -> None:
+    """Learn from one feedback, count it and mark its decision as learned; an interruption never separates these."""
     learn(adapt, experts, pending, y, cost)
     experts.totals[0].learned += 1
-    answered[0] = True
+    learned[0] = True

@@ -8,7 +8,7 @@ Feedback: full.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn in round t;
     P = N(0, ν²I);  for t = 1, 2, ...
       1   see x;  q̄ = E[softmax(Wx)], W ~ P          chains: the mean over W_1 ... W_C;  grid: the weighted sum
       2   play y' ~ q̄
-      3   P(W) ← P(W)·softmax(Wx)_y / q̄_y            grid: so, point by point
+      3   P(W) ← P(W)·softmax(Wx)_y / q̄_y            grid: this, at every point
           chains: keep (x, y), and J times for every chain
               V = W - h∇Φ(W) + √(2h) ξ                Φ = Σ ℓ + ‖W‖²/(2ν²),  ξ standard normal
               W ← V with probability min{1, exp(Φ(W) - Φ(V) + ‖ξ‖²/2 - ‖W - V + h∇Φ(V)‖²/(4h))}

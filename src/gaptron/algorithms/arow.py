@@ -134,12 +134,12 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: Arow) -> str:
-    """Why there is no bound."""
+    """Return why there is no bound."""
     return "none: the bound of Crammer et al. 2009 is for two labels and one full matrix"
 
 
 def bound(problem: Problem, settings: Arow, comparator: Comparator) -> float:
-    """None: the paper's bound is for two labels and one full matrix, and needs the examples with an update."""
+    """Raise NoBoundError: the paper's bound is for two labels and one full matrix."""
     raise NoBoundError("AROW's bound is for two labels and one full matrix, and needs the examples with an update")
 
 

@@ -108,7 +108,7 @@ def init(settings: Confidit, problem: Problem, sparse: bool) -> ConfiditState:
 class ConfiditScratch(NamedTuple):
     """Work space."""
 
-    hope: Vector  # x'A_k⁻¹x, then ⟨w_k, x⟩ + ε_k, of every label
+    upper: Vector  # x'A_k⁻¹x, then ⟨w_k, x⟩ + ε_k, of every label
     image: Vector  # full matrices: A_k⁻¹x
     coin: Any  # u, the random number of line 3
 
@@ -143,12 +143,12 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: Confidit) -> str:
-    """Why there is no bound."""
+    """Return why there is no bound."""
     return "none: a practical form of Crammer & Gentile 2011, whose theorem assumes its model and a wider ε"
 
 
 def bound(problem: Problem, settings: Confidit, comparator: Comparator) -> float:
-    """None: the theorem compares with the best policy of a model of the labels, not with a rule U on any stream."""
+    """Raise NoBoundError: the theorem compares with the best policy of a model, not with a rule U on any stream."""
     raise NoBoundError(
         "Confidit does not randomize, so no bound holds on every stream; its theorem assumes a model of the labels"
     )
@@ -164,24 +164,24 @@ def shortening(square: float) -> float:
 
 
 @jit
-def upper_bounds(s: Confidit, S: Matrix, x: Row, z: Vector, image: Vector, hope: Vector) -> None:
-    """⟨w_k, x⟩ + ε_k of every label into hope."""
+def upper_bounds(s: Confidit, S: Matrix, x: Row, z: Vector, image: Vector, upper: Vector) -> None:
+    """⟨w_k, x⟩ + ε_k of every label into upper."""
     if s.matrix == FULL:
         for k in range(z.shape[0]):
-            hope[k] = times_one(S, x, k, image)
+            upper[k] = times_one(S, x, k, image)
     else:
-        score_variances(S, x, hope)
+        score_variances(S, x, upper)
     for k in range(z.shape[0]):
-        hope[k] = z[k] + math.sqrt(s.eta * hope[k])
+        upper[k] = z[k] + math.sqrt(s.eta * upper[k])
 
 
 def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditScratch, u: float) -> int:
     """Lines 1-2. ⟨w_k, x⟩ + ε_k is proportional to ‖x‖ for all labels, so that ŷ needs no division by it."""
     scores(state.W, x, rd.z)
     mask_unavailable(rd.z, rd.available)
-    upper_bounds(s, state.S, x, rd.z, work.image, work.hope)
+    upper_bounds(s, state.S, x, rd.z, work.image, work.upper)
     work.coin[0].u = u
-    label = best(work.hope)
+    label = best(work.upper)
     point(rd.p, label)
     return label
 

@@ -129,7 +129,7 @@ def theorem(problem: Problem, settings: EpsilonGreedy) -> str:
 
 
 def bound(problem: Problem, settings: EpsilonGreedy, comparator: Comparator) -> float:
-    """None: the theorems are for data drawn from one distribution and a decreasing ε."""
+    """Raise NoBoundError: the theorems are for data drawn from one distribution and a decreasing ε."""
     raise NoBoundError(
         "epsilon-greedy has no bound for arbitrary data: its theorem is for data drawn from one distribution"
     )

@@ -164,7 +164,7 @@ def theorem(problem: Problem, settings: Exp4) -> str:
 
 
 def bound(problem: Problem, settings: Exp4, comparator: Comparator) -> float:
-    """None: the theorem compares with the experts, not with any U."""
+    """Raise NoBoundError: the theorem compares with the experts, not with any U."""
     raise NoBoundError(
         "EXP4's theorem compares with the best of its own experts, which may all be far from U: "
         "gaptron.algorithms.exp4.regret_to_experts gives that bound"

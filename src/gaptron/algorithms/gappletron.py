@@ -3,14 +3,14 @@
 After van der Hoeven, Fusco & Cesa-Bianchi, "Beyond Bandit Feedback in Online Multiclass Classification", NeurIPS 2021
 (structure as there; settings and bound derived here).   Feedback: full, bandit, graph.   Cost: O(dK) a round.
 
-    S a dominating set of the graph: its labels together show every label;  ρ = |S|
+    S a dominating set of the graph: its labels together reveal every label;  ρ = |S|
     for t = 1, 2, ...
       1   see x;  z_k = ⟨W_k, x⟩;  y* = argmax z;  a the gap map of the loss, as in Gaptron
-      2   p = (1 - a) e_y* + a/K;   p' = (1 - γ) p + γ·uniform on S      (γ = 0 if y* alone shows every label)
-      3   play y' ~ p';  if it shows y:  v = 1/P(y is shown) = 1/Σ_{k shows y} p'(k)
+      2   p = (1 - a) e_y* + a/K;   p' = (1 - γ) p + γ·uniform on S      (γ = 0 if y* alone reveals every label)
+      3   play y' ~ p';  if it reveals y:  v = 1/P(y is revealed) = 1/Σ_{k reveals y} p'(k)
       4   W ← W - η v ∇ℓ(W; x, y);  project onto ‖W‖ ≤ D if there is a ball
           fixed       γ = min{1, √(ρD²/(2η₁T))},  η = η₁γ/ρ, η₁ the step of Gaptron with full information
-          adaptive    γ_t = min{½, √ρ·D·X/√n}, n the rounds so far whose y* did not show all;  η_t = D/√(2Σ‖vg‖²)
+          adaptive    γ_t = min{½, √ρ·D·X/√n}, n the rounds so far whose y* does not reveal all;  η_t = D/√(2Σ‖vg‖²)
 
 Example:
 
@@ -100,8 +100,8 @@ class GappletronScratch(NamedTuple):
 
     p: Vector  # p̃, for the gradient of the logistic loss
     r: Vector  # coefficients of the update
-    shows: Flags  # the graph
-    wide: Flags  # which labels show every label
+    reveals: Flags  # the graph
+    wide: Flags  # which labels reveal every label
     cover: Vector  # the uniform distribution on S
 
 
@@ -169,7 +169,7 @@ def theorem(problem: Problem, settings: Gappletron) -> str:
 def bound(problem: Problem, settings: Gappletron, comparator: Comparator) -> float:
     """E[M_T] ≤ L_T(U) + ‖U‖²/(2η) + γT for the fixed settings and every U fixed before the draws.
 
-    Every label is shown with probability at least γ/ρ, so E‖vg‖² ≤ (ρ/γ)‖g‖², and with η = η₁γ/ρ Gaptron's surrogate
+    Every label is revealed with probability at least γ/ρ, so E‖vg‖² ≤ (ρ/γ)‖g‖², and with η = η₁γ/ρ Gaptron's surrogate
     gap is never positive; playing p' instead of p costs at most γ a round. With full information there is no γ.
     """
     if settings.steps != FIXED:
@@ -191,11 +191,11 @@ def mix_with(p: Vector, cover: Vector, gamma: float) -> None:
 
 
 @jit
-def reveal_probability(shows: Flags, p: Vector, y: int) -> float:
-    """The probability that the label drawn from p shows y."""
+def reveal_probability(reveals: Flags, p: Vector, y: int) -> float:
+    """The probability that the label drawn from p reveals y."""
     total = 0.0
     for k in range(p.shape[0]):
-        if shows[k, y]:
+        if reveals[k, y]:
             total += p[k]
     return total
 
@@ -215,7 +215,7 @@ def decide(s: Gappletron, state: GappletronState, x: Row, rd: Round, work: Gappl
 
 
 def commit(s: Gappletron, state: GappletronState, rd: Round, work: GappletronScratch) -> None:
-    """Count the rounds whose top label does not show every label."""
+    """Count the rounds whose top label does not reveal every label."""
     if not work.wide[best(rd.z)]:
         state.sums[0].narrow += 1
 
@@ -226,7 +226,7 @@ def learn(
     """Lines 3-4. Without the true label there is no update."""
     if truth == UNKNOWN:
         return
-    v = 1.0 / reveal_probability(work.shows, rd.p, truth)
+    v = 1.0 / reveal_probability(work.reveals, rd.p, truth)
     descent(s.loss, s.beta, rd.z, work.p, truth, v, work.r)
     eta = s.eta if s.steps == FIXED else adaptive_step(s.ball, state.sums, sqnorm(work.r) * sqnorm(x))
     multiply(work.r, eta)

@@ -4,7 +4,7 @@ After Foster & Krishnamurthy, "Contextual bandits with surrogate losses: Margin 
 NeurIPS 2018, Algorithm 1.   Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn, t wrong labels.
 
     for t = 1, 2, ...
-      1   see x;  for every chain W:  f_k = ⟨W_k, x⟩ less the mean over labels;  ψ_k = max{1 + f_k/γ, 0};  π = ψ/Σψ
+      1   see x;  for every chain W:  f_k = ⟨W_k, x⟩ minus the mean over labels;  ψ_k = max{1 + f_k/γ, 0};  π = ψ/Σψ
       2   p = (1 - Kμ) π̄ + μ,  π̄ the mean over the C chains
       3   play y' ~ p
       4   if y' was wrong:  keep (x, y', 1/p(y')), and J times for every chain
@@ -225,12 +225,12 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: HingeLmc) -> str:
-    """Why there is no bound."""
+    """Return why there is no bound."""
     return "none: a practical form of HingeLMC, after Foster & Krishnamurthy 2018"
 
 
 def bound(problem: Problem, settings: HingeLmc, comparator: Comparator) -> float:
-    """None: the paper's theorem is for a different form."""
+    """Raise NoBoundError: the paper's theorem is for a different form."""
     raise NoBoundError(
         "HingeLMC's theorem is for chains run to convergence and 1/p estimated by drawing again; "
         "here chains of few steps are averaged"

@@ -162,12 +162,12 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: Laplace) -> str:
-    """Why there is no bound."""
+    """Return why there is no bound."""
     return "none: a heuristic"
 
 
 def bound(problem: Problem, settings: Laplace, comparator: Comparator) -> float:
-    """None: the theorem is about the exact mixture."""
+    """Raise NoBoundError: the theorem is about the exact mixture."""
     raise NoBoundError("the theorem of Foster et al. 2018 is for the exact posterior, and this one is approximate")
 
 

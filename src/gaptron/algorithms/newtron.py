@@ -172,12 +172,12 @@ def passes(settings: Mapping[str, Any], size: Size) -> float:
 
 
 def theorem(problem: Problem, settings: Newtron) -> str:
-    """Why there is no bound."""
+    """Return why there is no bound."""
     return "none: the settings of the experiments of Hazan & Kale 2011"
 
 
 def bound(problem: Problem, settings: Newtron, comparator: Comparator) -> float:
-    """None: the theorem has no constants, and covers neither the diagonal nor the settings of the experiments."""
+    """Raise NoBoundError: the theorem has no constants, and does not cover the diagonal or these settings."""
     raise NoBoundError("the theorem of Hazan & Kale 2011 gives an order of growth, O(ln T) to O(T^⅔), and no number")
 
 

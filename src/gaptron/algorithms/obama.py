@@ -10,7 +10,7 @@ Feedback: bandit.   Cost: O(C nnz K) to predict, O(CJt nnz K) to learn after t r
       2   p = (1 - μ) q̄ + μ/K
       3   play y' ~ p
       4   if y' was right:  P(W) ← P(W)·softmax(Wx)_y'^v up to scale,  v = (1/p(y'))/(K/μ) ≤ 1
-          grid: so, point by point;  chains: keep (x, y', v), then J steps of every chain on
+          grid: this, at every point;  chains: keep (x, y', v), then J steps of every chain on
               Φ = Σ vℓ + ‖W‖²/(2ν²)                   Metropolis-adjusted Langevin, 57 % accepted
 
 The last `memory` rounds with a right label are kept, and the posterior is that of these rounds. With batch=b a step

@@ -152,7 +152,7 @@ def theorem(problem: Problem, settings: SquareCB) -> str:
 
 
 def bound(problem: Problem, settings: SquareCB, comparator: Comparator) -> float:
-    """None: the theorem is about regret to the true P(y | x), which must be one of the oracle's functions."""
+    """Raise NoBoundError: the theorem assumes that the true P(y | x) is one of the oracle's functions."""
     raise NoBoundError(
         "inverse-gap weighting has no bound on mistakes for arbitrary data: its theorem assumes that P(y = k | x) is "
         "one of the oracle's functions, and compares with the mistakes of that function"

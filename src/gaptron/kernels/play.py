@@ -188,16 +188,16 @@ def learn_once(
     label: int,
     truth: int,
     count: Any,
-    answered: Flags,
+    learned: Flags,
     evidence: Any,
     buffer: Vector,
 ) -> None:
-    """Learn from one round, count it, and mark its decision as answered, without an interruption in between."""
+    """Learn from one round, count it, and mark its decision as learned, without an interruption in between."""
     learn(s, state, x, rd, work, label, truth)
     update_evidence(evidence, x, rd, label, buffer)
     count[0].learned += 1
     count[0].trail = 0
-    answered[0] = True
+    learned[0] = True
 
 
 @jit

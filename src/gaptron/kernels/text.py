@@ -246,7 +246,7 @@ def svmlight(
 def svmlight_outline(data: Any, ends: Any, out: Any) -> Any:
     """Copy the first three words and the last one of every line: label, query, smallest and largest index.
 
-    `ends` has the positions of the line feeds. Returns how n_deferred bytes of `out` were written.
+    `ends` has the positions of the line feeds. Returns the number of bytes written to `out`.
     """
     size, start = ZERO, ZERO
     for line in range(ends.shape[0]):

@@ -41,7 +41,7 @@ class Decision:
     _u: float = field(repr=False)  # the number in [0, 1) that the label was drawn with
     _advice: Vector = field(repr=False)  # the caller's advice; empty: none
     _available: Flags = field(repr=False)  # which labels were available; empty: all
-    _answered: Flags = field(repr=False)  # set by the compiled code that learns, so that no interruption separates them
+    _learned: Flags = field(repr=False)  # set by the compiled code that learns, so that no interruption separates them
     _owner: "Learner" = field(repr=False)
     _saved_scratch: tuple[Any, ...] | None = field(repr=False, default=None)  # what the algorithm's `late_fields` name
 
@@ -93,13 +93,13 @@ class Pending:
 
     def __contains__(self, decision: Decision) -> bool:
         held = self._waiting.get(decision.round)
-        return held is not None and held() is decision and not decision._answered[0]
+        return held is not None and held() is decision and not decision._learned[0]
 
     def by_round(self) -> dict[int, Decision]:
         """All open decisions that somebody holds, the oldest first."""
         waiting = {round: held() for round, held in sorted(self._waiting.items())}
         return {
-            round: decision for round, decision in waiting.items() if decision is not None and not decision._answered[0]
+            round: decision for round, decision in waiting.items() if decision is not None and not decision._learned[0]
         }
 
 
@@ -162,7 +162,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
             _u=float(u[i]),
             _advice=advice[i].copy() if advice[i].any() else NO_ADVICE,
             _available=ALL_AVAILABLE if available[i].all() else available[i].copy(),
-            _answered=np.zeros(1, dtype=np.bool_),
+            _learned=np.zeros(1, dtype=np.bool_),
             _owner=learner,
             _saved_scratch=saved[i],
         )

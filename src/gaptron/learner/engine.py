@@ -239,7 +239,7 @@ class Engine:
         truth: int,
         reward: float,
         propensity: float,
-        answered: Flags,
+        learned: Flags,
     ) -> None:
         """Learn from the round in `round` and `scratch`, and count it.
 
@@ -249,7 +249,7 @@ class Engine:
         self._reward[0], self._propensity[0] = reward, propensity
         if self._learn_once is None:
             self._compile(x)
-        rest = code, truth, self.count, answered, self.evidence, self.evidence_buffer
+        rest = code, truth, self.count, learned, self.evidence, self.evidence_buffer
         self._learn_once(self.settings, self.state, x, self.round, self.scratch, *rest)
 
     def saved_scratch(self) -> Saved | None:
@@ -272,11 +272,11 @@ class Engine:
         The example is read-only, as in `play`, so that what `play` has compiled is not compiled again.
         """
         x = sealed_row(x)
-        loop, answered = loop_module(), np.zeros(1, dtype=np.bool_)
+        loop, learned = loop_module(), np.zeros(1, dtype=np.bool_)
         tuples, buffer = (self.settings, self.state), (self.round, self.scratch)
         example = only_row(x), 0.5, NO_ADVICE, ALL_AVAILABLE
         self._score = specialize(loop.score, *tuples, *example, *buffer, self.count, True, NO_OUTPUT, NO_OUTPUT)
-        rest = 0, 0, self.count, answered, self.evidence, self.evidence_buffer
+        rest = 0, 0, self.count, learned, self.evidence, self.evidence_buffer
         self._learn_once = specialize(loop.learn_once, *tuples, x, *buffer, *rest)
 
     # --- many rounds ----------------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ class Learner:
                 _u=u,
                 _advice=advice_row,
                 _available=allowed,
-                _answered=np.zeros(1, dtype=np.bool_),
+                _learned=np.zeros(1, dtype=np.bool_),
                 _owner=self,
                 _saved_scratch=engine.saved_scratch(),
             )
@@ -297,7 +297,7 @@ class Learner:
                 made = decision._u, decision._advice, decision._available, decision._saved_scratch
                 engine.rescore(x, decision._code, decision.propensity, *made)
             propensity = float(decision._p[decision._code if truth == UNKNOWN else truth])
-            engine.learn(x, decision._code, truth, value, propensity, decision._answered)
+            engine.learn(x, decision._code, truth, value, propensity, decision._learned)
             self._open.close(decision)
 
     def forget(self, decision: Decision) -> None:

@@ -2,7 +2,7 @@
 
 Data made by `np.random.default_rng(0)` and a learner with seed 0 would share their random numbers if the learner used
 the same generator. The data would then depend on the draws: no theorem holds, and there are too few mistakes. A second
-number, which nobody uses by accident, is therefore added to the seed.
+number, which users do not choose by accident, is therefore added to the seed.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Exploration at a given margin: the paper's gap maps beside Frugal Gaptron's demands."""
+"""Exploration at a given margin: the paper's gap maps and Frugal Gaptron's demands."""
 
 from pathlib import Path
 

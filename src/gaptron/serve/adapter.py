@@ -1,7 +1,7 @@
 """The learner as the service uses it: decide and learn. Only this module uses the library's learner.
 
 Deciding changes nothing. Learning takes a decision from the log: the example is scored with the current weights, only
-the label and its propensity are those of the draw. Pending decisions therefore need no learner state of their own.
+the label and its propensity are those of the draw. Nothing of the learner is stored for a pending decision.
 """
 
 from typing import Any

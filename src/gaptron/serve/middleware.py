@@ -66,8 +66,8 @@ class RequestMetrics:
 class Authentication:
     """Refuses requests whose key does not have the role of the route, and keys that make too many requests.
 
-    Without keys, only requests to localhost are allowed. The Host header is checked too, because a web page of a
-    stranger can point its own host name at this machine (DNS rebinding).
+    Without keys, only requests to localhost are allowed. The Host header is checked too, because a foreign
+    web page can point its own host name at this machine (DNS rebinding).
     """
 
     def __init__(self, app: ASGIApp, role: str) -> None:

@@ -1,4 +1,4 @@
-"""A replica only decides, with models that the leader published about a second ago. It has no state of its own.
+"""A replica only decides, with models that the leader published about a second ago. It may be restarted at any time.
 
 Its decisions are on disk before the response is sent, each with the version of the model and the exact propensity. They
 are drafts with negative numbers: only the leader assigns the numbers in the log. A unique index on the event ids

@@ -143,7 +143,7 @@ class Service:
         await asyncio.to_thread(self.keys.reload)
 
     def begin_shutdown(self) -> None:
-        """Report in /readyz that the service is stopping, and end streams. Open requests are still answered."""
+        """Report in /readyz that the service is stopping, and end streams. Open requests still get a response."""
         if self.state == "ready":
             self.state = "stopping"
 

@@ -75,7 +75,7 @@ def _numeric(source: str, table: Any, columns: Columns, error_at: ErrorAt) -> Ra
         return rounds(source, table, _sparse(table, error_at), places, error_at)
     features = places.features(len(names))
     if not features:
-        raise StreamError(source, "there is no column beside the label")
+        raise StreamError(source, "there is no column except the label")
     chunk = rounds(source, table, np.zeros((0, 0)), places, error_at)
     X = _dense(source, table, features, error_at)
     return chunk._replace(X=X, columns=tuple(names[at] for at in features))

@@ -1,4 +1,4 @@
-"""Tables with named columns: numbers, text, gaps and times go to a learner's encoder under their names.
+"""Tables with named columns: numbers, text, missing values and times go to a learner's encoder under their names.
 
 Text files contain numbers and times as text, which the encoder parses. A Parquet file states the type of each column.
 """
@@ -325,7 +325,7 @@ class TableReader:
         places, features = assign_roles(name, names, self._columns, self._labelled)
         self.roles = Columns(*(None if at is None else names[at] for at in places))
         if not features:
-            raise StreamError(name, "there is no column beside the label")
+            raise StreamError(name, "there is no column except the label")
         check_unique(name, [names[at] for at in features])
         X = np.zeros((table.num_rows, 0))
         return TableChunk(table.select(features), parquet.rounds(name, table, X, places, error_at))

@@ -77,7 +77,7 @@ def _coefficient(bound: Bound, at: Comparator) -> float:
     f = bound(at._replace(norm=n))
     if not math.isfinite(f):
         return math.inf
-    dL, dn = max(at.loss, f, 1.0) * 1e-6, n * 1e-6  # large enough beside the rounding error of f
+    dL, dn = max(at.loss, f, 1.0) * 1e-6, n * 1e-6  # large compared with the rounding error of f
     by_loss = (bound(at._replace(norm=n, loss=at.loss + dL)) - f) / dL
     by_norm = (f - bound(at._replace(norm=n - dn))) / (n * n - (n - dn) ** 2)
     return by_norm / by_loss if by_loss > 0.0 else math.inf

@@ -77,7 +77,7 @@ class AdvisedBanditState(NamedTuple):
     C: Vector  # the tracker's precision
     G: Matrix  # Σ|r_k| of newton and the tracker
     omega: Vector  # the weights of the experts and the caller's experts
-    regret: Vector  # bounds on the learner's mistakes less those of each expert alone
+    regret: Vector  # bounds on the learner's mistakes minus those of each expert alone
     hits: Vector  # of every label
     plays: Vector  # of every label since its last feedback; with delay, expected ones
     stay: Any  # how often the last true label was true again
@@ -140,7 +140,7 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             rounds=0.0,
             sqnorms=0.0,  # Σ‖x‖²
             with_caller=0.0,  # rounds with the caller's advice
-            caller_regret=0.0,  # an upper bound on the learner's mistakes less the caller's
+            caller_regret=0.0,  # an upper bound on the learner's mistakes minus the caller's
             caller_mistakes=0.0,  # a lower bound
             caller_pending=0.0,  # decisions without feedback that may differ from the caller's label
             finds=0.0,  # hits of labels that were never hit before; older ones decay

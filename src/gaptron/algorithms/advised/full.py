@@ -70,7 +70,7 @@ class AdvisedFullState(NamedTuple):
     G: Matrix  # Σ|r_k| of newton and the tracker
     u: Vector  # the weights of the experts, the caller's experts, stickiness
     squares: Vector  # N: Σ of their squared derivatives
-    regret: Vector  # the learner's mistakes less those of each expert alone
+    regret: Vector  # the learner's mistakes minus those of each expert alone
     stay: Any
     total: Any
 
@@ -116,13 +116,13 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
             step=FIRST_STEP,  # ε of the last round
             cost=0.0,  # H
             largest=0.0,  # H*
-            trust=0.0,  # of the last thousand rounds: those that the ensemble's k̂ won less those the certified top won
+            trust=0.0,  # of the last thousand rounds: those that the ensemble's k̂ won minus those the certified top won
             v_gradient=0.0,  # Σ ĝ_v
             gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only after late feedback or where the guard binds
             rounds=0.0,
             sqnorms=0.0,  # Σ‖x‖²
             with_caller=0.0,  # rounds with the caller's advice
-            caller_regret=0.0,  # the learner's mistakes less the caller's
+            caller_regret=0.0,  # the learner's mistakes minus the caller's
             caller_mistakes=0.0,
             caller_pending=0.0,  # decisions without feedback that may differ from the caller's label
             last_label=UNKNOWN,  # the last true label

@@ -53,7 +53,7 @@ def sections(summaries: list[Summary], folder: Path) -> list[Section]:
             "curves",
             "Mistakes against rounds",
             "Both axes are logarithmic, so a power law is a straight line whose slope is the exponent: 1 is a constant "
-            "error rate, ½ is √T, 0 is no further mistakes. Slopes are fitted for each seed over the last nine tenths "
+            "error rate, ½ is √T, 0 means that mistakes have stopped. Slopes are fitted for each seed over the last nine tenths "
             "of the rounds. The line is the mean over seeds, and the band spans the best and the worst seed. "
             "Algorithms with a grid are shown tuned. The second figure shows mistakes per round, which separates lines "
             "that overlap in the first.",
@@ -62,7 +62,7 @@ def sections(summaries: list[Summary], folder: Path) -> list[Section]:
         (
             "bounds",
             "Bounds",
-            "Expected mistakes beside the bound of the algorithm's theorem on the stream that was played, for the best "
+            "Expected mistakes and the bound of the algorithm's theorem on the stream that was played, for the best "
             "comparator in hindsight; means over the seeds for which it was computed. A bound at or above the number "
             "of rounds is vacuous. The last column, under bandit feedback, is a lower bound that the observed feedback "
             f"proves: on these rounds no linear rule of norm at most {RADIUS:g}/X, with X the largest norm of an "

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-UNTUNED = 5  # horizontal lines beside a grid
+UNTUNED = 5  # horizontal lines next to a grid
 RING: dict[str, Any] = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.6}
 
 
