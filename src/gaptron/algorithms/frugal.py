@@ -55,7 +55,7 @@ import numpy as np
 
 from gaptron.errors import SettingError
 from gaptron.kernels import gaps
-from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.compile.jit import inner, jit
 from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, descent, margin
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
@@ -273,7 +273,7 @@ def demands_hinge(s: Frugal, z: Vector, K: int, top: int, h: float, b: Vector, c
             c[y] = h * square
 
 
-@jit
+@inner
 def fix_step(total: Any, own: float, now: Any) -> tuple[float, float]:
     """X and ε of line 1 into `now` for an example of ‖x‖² = own. Returns η and η‖x‖²/2."""
     square, step = max(total[0].square, own), total[0].step
@@ -281,7 +281,7 @@ def fix_step(total: Any, own: float, now: Any) -> tuple[float, float]:
     return (step / square, step * (own / square) / 2.0) if square > TINY else (0.0, 0.0)
 
 
-@jit
+@inner
 def keep_level(risk: float, available: Flags, b: Vector, p: Vector, now: Any, level: float) -> float:
     """λ of the round, which `now` holds until `commit`.
 
@@ -326,7 +326,7 @@ def commit(s: Frugal, state: FrugalState, rd: Round, work: FrugalScratch) -> Non
         total.step = min(s.first, s.scale * s.scale / (2.0 * total.level))
 
 
-@jit
+@inner
 def estimate(s: Frugal, z: Vector, p: Vector, available: Flags, y: int, weight: float, r: Vector) -> None:
     """Line 4: r = -(B + weight·(c^y - B)); where B = 0, or with full information, -weight·c^y."""
     unit = LN2 if s.loss == LOGISTIC else 1.0
@@ -343,7 +343,7 @@ def estimate(s: Frugal, z: Vector, p: Vector, available: Flags, y: int, weight: 
     centre(available, (1.0 - weight) / unit, r)
 
 
-@jit
+@inner
 def centre(available: Flags, amount: float, r: Vector) -> None:
     """Spread an amount over the available labels. If all are, this changes no prediction and is left out."""
     n = count_available(available)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.compile.jit import inner, jit
 from gaptron.kernels.rows import add, sqnorm
 from gaptron.types import Matrix, Row, Vector, named
 
@@ -34,7 +34,7 @@ def scale(ball: Any, z: Vector) -> None:
             z[k] *= c
 
 
-@jit
+@inner
 def add_and_project(W: Matrix, ball: Any, radius: float, x: Row, r: Vector, z: Vector) -> None:
     """W ← W + r ⊗ x, then the nearest point of ‖W‖ ≤ radius. O(nnz) for each label with r_k ≠ 0.
 

@@ -10,7 +10,7 @@ c = v·(e_k̃ - e_y), k̃ the rival of y, has two entries, so that an update cos
 
 import math
 
-from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.compile.jit import inner, jit
 from gaptron.kernels.simplex import best, logsumexp, rival, softmax
 from gaptron.types import Loss, Vector
 
@@ -60,7 +60,7 @@ def pull(loss: int, beta: float, z: Vector, y: int) -> float:
     return 2.0 * max(1.0 - m, 0.0)
 
 
-@jit
+@inner
 def descent(loss: int, beta: float, z: Vector, p: Vector, y: int, step: float, r: Vector) -> None:
     """r = -step·c, so that W ← W + r ⊗ x is a gradient step at label y. Reads p̃ from p for the logistic loss."""
     if loss == LOGISTIC:
