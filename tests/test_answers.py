@@ -230,10 +230,11 @@ def test_the_bound_ends_where_no_rules_loss_is_known():
     none.play(X, Y, rewards=np.arange(80) > 0)
     with pytest.raises(NoBoundError, match="or none"):  # y was not right in the first round, whatever is said of it
         none.bound(X, Y)
-    several = make("frugal-gaptron", classes=None, n_classes=K)
-    several.play(X, rewards=np.eye(K)[Y])
-    with pytest.raises(NoBoundError, match="several labels"):
-        several.bound(X, Y)
+    for rewards in (np.eye(K)[Y], np.ones((80, K))):
+        several = make("frugal-gaptron", classes=None, n_classes=K)
+        several.play(X, rewards=rewards)
+        with pytest.raises(NoBoundError, match="several labels"):
+            several.bound(X, Y)
 
 
 def test_with_labels_left_out_the_bound_is_that_of_a_certificate_with_full_information():

@@ -254,6 +254,44 @@ def test_a_late_answer_about_a_guess_is_weighed_by_the_chance_it_had():
     np.testing.assert_array_equal(learner.weights, twin.weights)
 
 
+@pytest.mark.parametrize("between", ["learned", "played", "logged", "interrupted"])
+def test_a_waiting_decision_is_scored_again_after_its_buffers_were_overwritten(between, monkeypatch):
+    """A copy has no buffers to reuse: both must learn the same from the last decision."""
+    learner = started(algorithm="softmax")
+    first, last = learner.decide(X[40]), learner.decide(X[41])
+    if between == "learned":
+        learner.learn(first, label=1)
+    elif between == "played":
+        learner.play(X[42:60], Y[42:60])
+    elif between == "logged":
+        learner.learn_logged(X[42], 0, 0.5, truth=1)
+    else:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(learner._engine, "learn", interrupt)
+            learner.learn(first, label=1)
+    twin = copy.deepcopy(learner)
+    learner.learn(last, label=2), twin.learn(twin.pending[42], label=2)
+    np.testing.assert_array_equal(learner.weights, twin.weights)
+    assert first.round == 41
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_a_late_answer_with_full_information_keeps_todays_distribution():
+    """Gappletron divides by a sum of probabilities, which a probability of another distribution would change."""
+    learner = make("gappletron", loss="hinge", radius=5.0)
+    waiting = [learner.decide(x) for x in X[:20]]
+    learner.play(X[20:], Y[20:])
+    today = learner.distribution(X[:20])
+    at = next(t for t in range(20) if abs(today[t, waiting[t].label] - waiting[t].propensity) > 0.1)
+    twin = copy.deepcopy(learner)
+    learner.learn(waiting[at], label=1)
+    twin.learn(twin.decide(X[at]), label=1)
+    np.testing.assert_array_equal(learner.weights, twin.weights)
+
+
 # --- construction -----------------------------------------------------------------------------------------------
 
 
@@ -628,6 +666,18 @@ def test_an_open_decision_ends_the_certificate_of_those_after_it():
     with pytest.raises(NoBoundError, match="1 decisions late"):
         _ = learner.certificate
     learner.forget(waiting)
+
+
+def test_a_theorem_with_delay_counts_the_decisions_made_before_the_feedback():
+    """At most one other decision ever waits, and still the first one waits for three."""
+    learner = make("frugal-gaptron", norm=None, feedback="bandit", delay=1)
+    first = learner.decide(X[0])
+    for x in X[1:4]:
+        learner.learn(learner.decide(x), correct=True)
+    assert learner.certificate.in_expectation
+    learner.learn(first, correct=True)
+    with pytest.raises(NoBoundError, match="up to 3 decisions late, and the theorem allows 1"):
+        _ = learner.certificate
 
 
 def test_another_seed_from_now_on():

@@ -130,6 +130,19 @@ def test_a_remembered_decision_is_learned_from_alike_though_labels_were_left_out
     assert other.certificate == learner.certificate and len(decisions) == 2
 
 
+def test_saved_scores_of_unavailable_labels_stay_below_all_others(again):
+    """Here every other score is negative: a 0 in their place, as in the file, would be the largest."""
+    learner = started(delay=2, loss="hinge")
+    low = np.flatnonzero(learner.scores(X[40:41])[0] < 0.0)
+    assert len(low) == 2
+    decision = learner.decide(X[40], available=low.tolist())
+    other = again(learner)
+    for who in (learner, other):
+        who.learn(who.pending[41], label=low[1])
+    np.testing.assert_array_equal(other.weights, learner.weights)
+    assert decision.round == 41
+
+
 def test_a_decision_saves_only_what_late_feedback_needs_of_it():
     for algorithm, delay, names in (
         ("gaptron", {}, None),

@@ -58,6 +58,10 @@ def test_checkpoints_rise_to_the_last_round(T):
     assert len(marks) <= 10 * np.log10(T) + 2
 
 
+def test_checkpoints_are_ten_per_decade_rounded_to_the_nearest_round():
+    np.testing.assert_array_equal(checkpoints(100), [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100])
+
+
 def test_a_tally_counts_traces():
     tally = Tally()
     tally.add(trace()), tally.add(trace())

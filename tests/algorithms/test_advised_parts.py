@@ -166,6 +166,25 @@ def test_an_invalid_block_is_reset(sparse):
         np.testing.assert_array_equal(P[1], keeps)
 
 
+def test_a_block_is_reset_in_all_its_entries():
+    P = np.arange(256.0).reshape(16, 16)
+    assert newton.reset_block(P, 2.0) == 32.0
+    np.testing.assert_array_equal(P, 16 * np.eye(16))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_product_with_a_block_that_is_reset_is_that_with_the_new_one(sparse):
+    """The sparse example has entries in some columns only: the product is zero in the others."""
+    x = np.zeros(20)
+    x[[1, 4, 17]] = [2.0, -1.0, 0.5]
+    P, workspace = newton.new_blocks(20), newton.new_workspace(3, 20, sparse)
+    P[0] = -1.0 - np.eye(16)
+    v = newton.precondition(P, rows_of(x) if sparse else x, 3.0, workspace)
+    assert v == pytest.approx(16 * 9 * (x @ x))
+    np.testing.assert_array_equal(workspace.g[:20], 16 * 3.0 * x)
+    np.testing.assert_array_equal(P[0], 16 * np.eye(16))
+
+
 def test_a_label_that_was_met_often_takes_smaller_steps():
     """r_k times √(ΣG/(K·G_k)), between ¼ and 4."""
     W, workspace, G = np.zeros((3, 1)), newton.new_workspace(3, 1, False), np.array([1.0, 100.0, 1e6])
@@ -175,3 +194,18 @@ def test_a_label_that_was_met_often_takes_smaller_steps():
     )
     close(G, [2.0, 101.0, 1e6 + 1])
     close(W[:, 0], -16 * np.array([4.0, 4.0, math.sqrt((1e6 + 104) / (3 * (1e6 + 1)))]), rtol=1e-12)
+
+
+# --- late feedback --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_the_moment_of_late_feedback_is_that_of_a_hit_or_of_a_miss(i):
+    """The gradient in v is μ - a_i after a hit and μ after a miss. Here the hit is larger for the last label only."""
+    p, a = np.array([0.5, 0.3, 0.2]), np.array([3.0, 3.0, -1.0])
+    mu = 2.2
+    hit, miss = np.sum((p - np.eye(3)[i]) ** 2), np.sum(p**2) - 1 / 3
+    for kappa, kappa_v in ((1.0, 0.0), (0.0, 1.0), (0.25, 0.125)):
+        late = named(kappa=kappa, kappa_v=kappa_v)[0]
+        expected = kappa * max(hit, miss) + kappa_v * max((mu - a[i]) ** 2, mu**2)
+        assert bandit.late_moment(late, p, a, i, 3) == pytest.approx(expected)

@@ -58,6 +58,12 @@ def test_the_exponent_is_of_the_later_rounds_alone():
     assert exponent(rounds, counts) == pytest.approx(0.0)
 
 
+def test_the_later_rounds_begin_at_a_tenth_and_include_it():
+    """Three points are enough for an exponent, and the first of them is at exactly a tenth of the rounds."""
+    assert exponent([9, 10, 50, 100], [5, 10, 50, 100]) == pytest.approx(1.0)
+    assert exponent([9, 11, 100], [9, 11, 100]) is None
+
+
 def test_too_few_mistakes_have_no_exponent():
     assert exponent([1, 10, 100, 1000], [0, 0, 0, 0]) is None
     assert exponent([1, 10, 100], [0, 0, 2]) is None

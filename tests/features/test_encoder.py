@@ -220,6 +220,20 @@ def test_times_give_hour_weekday_and_month_as_words_and_themselves_as_numbers():
     assert 2 not in midnight.row.indices  # a date has no hour
 
 
+@pytest.mark.parametrize("kind", ["auto", "ignore", "word"])
+@pytest.mark.parametrize("table", [False, True])
+def test_a_column_takes_part_in_crosses_once_it_is_encoded(kind, table):
+    """A column of only missing values has no kind yet, and one to ignore never takes part."""
+    features = Features({"b": kind}, cross=[("a", "b")])
+    encoder = Encoder(features)
+    rows = [{"a": "x", "b": None}, {"a": "x", "b": "y"}]
+    as_table(encoder, pa.Table.from_pylist(rows), 1) if table else one_by_one(encoder, rows)
+    assert encoder._crosses[0].places.keys() == (set() if kind == "ignore" else {"x\x1fy"})
+    assert [column.kind for column in encoder.columns if column.name == "b"] == [
+        "ignore" if kind == "ignore" else "word"
+    ]
+
+
 def frames(rows: list[dict]) -> dict[str, object]:
     table = pa.Table.from_pylist(rows)
     return {

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gaptron.kernels.gaps import logistic
-from gaptron.kernels.simplex import draw, least_exploration, mask_unavailable, roots
+from gaptron.kernels.simplex import RAISED, draw, least_exploration, mask_unavailable, raise_rare, roots
 
 some = settings(max_examples=200, deadline=None, derandomize=True)
 LONG = np.longdouble
@@ -242,3 +242,16 @@ def test_demands_over_the_available_labels_are_those_of_the_available_labels_alo
         assert solved == solved1 and level == pytest.approx(level1, abs=1e-12)
         if n == 1:
             assert q[available] == 1.0 and level == 0.0
+
+
+def test_what_a_rare_label_gets_is_taken_from_the_largest():
+    """Three labels: one too rare to be drawn, one just frequent enough, and the largest. The gaps pay for it."""
+    b, c = np.array([-1.0, -1.0, 0.25]), np.array([1e-17, 1e-15, 1e-3])
+    q = np.array([2.0**-54, 2.0**-53, 1.0 - 2.0**-53])
+    level = raise_rare(b, c, 0.0, q)
+    np.testing.assert_array_equal(q[:2], [RAISED, 2.0**-53])
+    assert abs(q.sum() - 1.0) <= 2.0**-52
+    assert level == max(0.0, b[2] - q[2] + c[2] / q[2])
+    kept = q.copy()
+    assert raise_rare(b, np.array([0.0, 1e-15, 1e-3]), 0.5, kept) == 0.5  # nothing to raise: c = 0 is never observed
+    np.testing.assert_array_equal(kept, q)

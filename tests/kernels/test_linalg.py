@@ -5,7 +5,16 @@ import pytest
 
 from gaptron.errors import SettingError
 from gaptron.kernels.compile.jit import jit
-from gaptron.kernels.linalg import check_matrix_size, matrix_kind, move, move_one, shrink, times_one, times_pair
+from gaptron.kernels.linalg import (
+    check_matrix_size,
+    discard_rounding,
+    matrix_kind,
+    move,
+    move_one,
+    shrink,
+    times_one,
+    times_pair,
+)
 from gaptron.kernels.rows import by_label, row, zeros
 from gaptron.types import Sparse
 from tests.conftest import INTERPRETED, KINDS
@@ -66,6 +75,15 @@ def test_a_square_is_never_negative():
     X = np.ones((1, d))
     assert run_pair(P, X, 0, d, 0, 1, np.empty(2 * d), np.zeros((2, d)), 1.0) == 0.0
     assert run_one(P[:d, :d].copy(), X, 0, 0, np.empty(d), np.zeros((1, d)), 1.0) == 0.0
+
+
+@pytest.mark.parametrize(("cosine", "kept"), [(1.0, True), (2e-8, True), (0.5e-8, False), (0.0, False), (-1e-3, False)])
+def test_a_product_below_its_rounding_error_is_replaced_by_zero(cosine, kept):
+    """z has length 5 and v length 13; the smallest cosine that is more than rounding is 1e-8."""
+    v = np.array([12.0, 5.0])
+    r = 5.0 * 13.0 * cosine
+    assert discard_rounding(25.0, v, r) == (r if kept else 0.0)
+    np.testing.assert_array_equal(v, [12.0, 5.0] if kept else [0.0, 0.0])
 
 
 def test_shrinking_stays_symmetric_to_the_last_bit_and_equals_the_inverse():

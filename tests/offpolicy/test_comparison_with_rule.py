@@ -53,6 +53,22 @@ def test_a_rule_made_from_the_draws_breaks_it_and_not_the_count():
     assert broken > 15
 
 
+@pytest.mark.parametrize("propensity", [0.5, 0.25, 0.01])
+def test_the_bound_by_hand_where_the_rule_is_never_found_correct(propensity):
+    """Its label is drawn a hundred times and always wrong: only the budget ln(18/δ) is left, divided by -ln(1 - fβ).
+
+    δ is shared by 6 values of f and 3 of β. The largest β is the best one, with the largest f that the logger kept to.
+    """
+    P = np.tile([1.0 - propensity, propensity, 0.0], (200, 1))
+    codes, wrong = np.arange(200) % 2, np.zeros(200)
+    log = Log.from_arrays(np.ones((200, 1)), codes, wrong, P[np.arange(200), codes], classes=range(3), distribution=P)
+    assert log.count_against([1] * 200).more == 100
+    floor = max(f for f in (0.5, 0.2, 0.1, 0.05, 0.02, 0.01) if f <= propensity)
+    by_hand = np.log(18 / 0.05) / -np.log1p(-0.9 * floor)
+    assert max_excess_mistakes(log, [1] * 200, delta=0.05) == pytest.approx(min(by_hand, 100))
+    assert (by_hand < 100) == (propensity > 0.01)
+
+
 def test_with_several_right_labels():
     """The rule's label is always right; ours too, so that nobody errs."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,8 @@ from gaptron import Learner
 from gaptron.data import examples
 from gaptron.errors import InputError, SettingError
 from gaptron.offpolicy import Log, evaluate_frozen, evaluate_learning, record, replay
-from gaptron.offpolicy.estimates import FIRST_FIT, predict_rewards
+from gaptron.offpolicy.estimates import FIRST_FIT, Estimate, predict_rewards
+from gaptron.offpolicy.result import OffPolicyEstimate
 from tests.conftest import noisy_stream, portrait
 from tests.offpolicy.worlds import some_log
 
@@ -391,6 +392,46 @@ def test_what_cannot_be_told_is_said_with_what_would_tell():
     lying = Log.from_arrays(X, honest.codes, honest.reward, np.full(len(Y), 0.6), classes=range(K))
     assert "propensities seem to be wrong" in evaluate_frozen(trained(), lying).conclusion
     assert "a replay is not comparable with the log" in replay(learner(), honest).conclusion
+
+
+@pytest.mark.parametrize(
+    ("policy", "proven", "words"),
+    [
+        (
+            Estimate("", 0.2, 0.18, 0.22),
+            (0.1, 0.44),
+            "better than the log: 20.00% mistakes against 50.00%, also by the",
+        ),
+        (Estimate("", 0.2, 0.18, 0.22), (0.1, 0.46), "better than the log: 20.00% mistakes against 50.00%"),
+        (Estimate("", 0.8, 0.78, 0.82), (0.56, 0.9), "worse than the log: 80.00% mistakes against 50.00%, also by the"),
+        (Estimate("", 0.8, 0.78, 0.82), (0.54, 0.9), "worse than the log: 80.00% mistakes against 50.00%"),
+        (
+            Estimate("", 0.43, 0.41, 0.45),
+            (0.3, 0.44),
+            "inconclusive: 43.00% mistakes against 50.00%, and the intervals",
+        ),
+    ],
+)
+def test_a_conclusion_compares_intervals(policy, proven, words):
+    """The log's interval is 45 % to 55 %: what lies between its ends and its mean is not proven."""
+    logged = Estimate("", 0.5, 0.45, 0.55)
+    weights = np.tile([0.5, 1.5], 500)
+    result = OffPolicyEstimate((policy,), Estimate("", 0.2, *proven), logged, 0.95, 1000, 1000, weights, 0.0)
+    said = result.conclusion
+    assert said.startswith(words) and ("by the proven interval" in said) == words.endswith("also by the")
+
+
+def test_a_learner_that_learns_from_a_log_plays_and_learns_only_what_was_available():
+    """The same as `distribution` and `learn_logged` with the labels of each round."""
+    log = some_log(60, classes=(0, 1, 2), left_out=True)
+    mine, twin = (learner("frugal-gaptron", norm=10.0) for _ in range(2))
+    weights = evaluate_learning(mine, log).weights
+    for t, x in enumerate(log.X):
+        p = twin.distribution(log.X[t : t + 1], available=log.available[t : t + 1])[0]
+        assert weights[t] == p[log.codes[t]] / log.propensity[t]
+        correct, available = bool(log.reward[t]), np.flatnonzero(log.available[t])
+        twin.learn_logged(x, log.codes[t].item(), log.propensity[t], correct=correct, available=available.tolist())
+    np.testing.assert_array_equal(mine.weights, twin.weights)
 
 
 def test_rounds_that_would_tell_are_about_right():

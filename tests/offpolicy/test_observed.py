@@ -60,6 +60,21 @@ def test_a_search_that_stops_at_once_costs_tightness_and_never_truth(monkeypatch
     assert any(early.level < late.level - 0.01 for early, late in zip(hasty.softmax, best.softmax))
 
 
+@pytest.mark.parametrize("price", [0.01, 1.0, 32.0])
+def test_the_level_of_a_search_that_never_starts_is_exact_for_a_parabola(price, monkeypatch):
+    """5 + c‖v - a‖² is 2c-strongly convex and no more: value - ‖gradient‖²/(4c) is its minimum 5, from any point."""
+    a = np.array([[3.0, -1.0]])
+
+    def parabola(v):
+        return 5.0 + price * float(np.sum((v - a.ravel()) ** 2)), 2.0 * price * (v - a.ravel())
+
+    monkeypatch.setattr(observed, "STEPS", 0)
+    V, level = observed._least(parabola, np.zeros((1, 2)), price)
+    assert not np.allclose(V, a)
+    assert level == pytest.approx(5.0)
+    assert observed._least(lambda v: (parabola(v)[0] - 9.0, parabola(v)[1]), np.zeros((1, 2)), price)[1] == 0.0
+
+
 def test_logs_of_nothing_but_zeros_hits_or_misses():
     for X in (np.zeros((20, 2)), np.ones((20, 2))):
         for reward in (np.ones(20), np.zeros(20)):

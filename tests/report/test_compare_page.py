@@ -9,11 +9,11 @@ import pytest
 
 from gaptron.errors import InputError
 from gaptron.experiments.summary import summarize
-from gaptron.report.compare import write
+from gaptron.report.compare import row_figures, write
 from gaptron.report.compare.curves import spread
 from gaptron.report.compare.figure import format_tick, inline
 from gaptron.report.compare.tuning import grid_by_stream
-from gaptron.report.theme import GREY, MARKERS, PREFERRED, assign_colours
+from gaptron.report.theme import GREY, MARKERS, PAPER, PREFERRED, assign_colours
 from tests.results import failure, grid, many, result
 
 STREAMS = ["synsep", "digits", "usps", "letter", "vowel", "covtype"]
@@ -121,6 +121,21 @@ def test_where_the_best_reward_is_known_its_share_is_shown_in_descending_order(t
     table = next(t for t in tables if t[0] == ["algorithm", "clicks", "more clicks", "mean"])
     assert [row[0] for row in table[1:]] == ["squarecb", "banditron"]
     assert table[1][1].startswith("52.50 ±") and table[1][3] == "52.50"
+
+
+@pytest.mark.parametrize(("bound", "vacuous"), [(999.0, False), (1000.0, True), (1001.0, True)])
+def test_a_bound_of_as_many_mistakes_as_rounds_is_vacuous(bound, vacuous, tmp_path):
+    """A hollow dot in the figure, and the words in the table."""
+    (summary,) = summarize([result("perceptron", bound={"value": bound, "theorem": "Theorem 1"}, rate=0.1)])
+    figure = row_figures.shares(summary, assign_colours({"bandit": ["perceptron"]}))
+    (dot,) = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert (dot.get_markerfacecolor() == PAPER.light) == vacuous and dot.get_color() != PAPER.light
+    assert dot.get_xdata()[0] == pytest.approx(100.5 / bound)
+    page = Page(
+        write([result("perceptron", bound={"value": bound, "theorem": "Theorem 1"})], tmp_path).read_text("utf-8")
+    )
+    (row,) = [row for table in page.tables for row in table if row[4:5] == [f"{100.5 / bound:.1%}"]]
+    assert row[5] == ("vacuous: exceeds the rounds" if vacuous else "Theorem 1")
 
 
 def test_the_headline_states_the_winner_its_lead_and_the_interval(page):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from gaptron.serve.events import Created, Decided, Event, OutcomeRecorded
+from gaptron.serve.events import Created, Decided, Event, OutcomeRecorded, TimedOut
 from gaptron.serve.model_state import Model
 from gaptron.serve.schemas import DecisionRequest, NewModel, Outcome
 
@@ -54,6 +54,28 @@ def test_another_key_draws_other_labels() -> None:
     request = DecisionRequest(x=[1.0, 0.0])
     draws = [[model.decide(request, f"e{t}", 0).label for t in range(200)] for model in (one, two)]
     assert 40 < sum(a != b for a, b in zip(*draws)) < 160
+
+
+def test_the_delay_of_an_outcome_ends_when_it_arrives_and_not_when_it_is_learned_from() -> None:
+    spec: Any = NewModel(
+        name="m",
+        labels=["a", "b"],
+        algorithm="banditron",
+        settings={"gamma": 0.4},
+        feedback_timeout=60,
+        on_timeout="wrong",
+    )
+    model, at = Model(Created(spec, KEY)), 1_000_000
+    request = DecisionRequest(x=[1.0, 0.0])
+    decided = Event(1, "m", "e", at, model.decide(request, "e", at))
+    silent = Event(2, "m", "f", at, model.decide(request, "f", at))
+    for event in (decided, silent):
+        model.apply(event, check=False)
+    model.apply(Event(3, "m", "e", at + 5_000_000, OutcomeRecorded(Outcome(correct=True))), decided)
+    assert model.version == 0 and list(model.pending) == ["e", "f"]
+    model.apply(Event(4, "m", None, at + 90_000_000, TimedOut(at + 60_000_000)))
+    assert model.version == 2 and not model.pending
+    assert model.tally.delays == [0, 1, 0, 0, 0, 0, 0] and model.tally.timed_out == 1
 
 
 @pytest.mark.slow

@@ -87,6 +87,25 @@ def test_pending_decisions_are_not_redacted(redacting: Served) -> None:
     replay(redacting.service.store)
 
 
+def test_decisions_after_a_pending_one_wait_for_it(redacting: Served) -> None:
+    """Redaction goes through the log in order, because the log before a snapshot is not needed any more."""
+    redacting.stop()
+    redacting.options = {"keep_days": 1.0}
+    redacting.open()
+    redacting.make(name="slow", feedback_timeout=3 * DAY, on_timeout="wrong")
+    for event in ("a", "b"):
+        redacting.decide(event, model="slow")
+    redacting.send_outcome("b", model="slow", void=True)
+    redacting.call("PATCH", "/v1/models/slow", {"feedback_timeout": DAY / 2})
+    redacting.decide("c", model="slow")
+    redacting.pass_time(2 * DAY)  # c timed out, a and b did not
+    assert list(redacting.model("slow").pending) == ["a", "b"]
+    assert not any(one.is_redacted for one in decisions(redacting).values())
+    redacting.pass_time(2 * DAY)
+    assert all(one.is_redacted for one in decisions(redacting).values())
+    replay(redacting.service.store)
+
+
 def test_many_decisions_are_redacted_in_chunks(redacting: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gaptron.serve.coordinator.MAX_REDACTED", 3)
     lesson(redacting, "old", 10)

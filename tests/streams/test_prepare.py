@@ -124,6 +124,22 @@ def test_chunks_are_prepared_on_the_way(tmp_path, size, limit):
     assert (chunks.n_features, chunks.n_rounds, chunks.prepared) == (5, whole.n_rounds, whole.prepared)
 
 
+def test_no_chunk_is_read_after_a_limit_that_ends_with_one(tmp_path):
+    chunks = open_stream(put(tmp_path, "a.svm", writers.svmlight(X, y)), chunk=4)
+    assert [len(y) for _, y in prepare(chunks, limit=8)] == [4, 4]
+    assert [len(y) for _, y in prepare(chunks, limit=9)] == [4, 4, 1]
+
+
+def test_the_norm_of_chunks_is_known_where_every_round_is_kept(tmp_path):
+    chunks = open_stream(put(tmp_path, "a.svm", writers.svmlight(X, y)), chunk=4)
+    assert chunks.norm == prepare(chunks).norm == pytest.approx(np.linalg.norm(X, axis=1).max())
+    assert prepare(chunks, limit=8).norm is None and prepare(chunks, log1p=True).norm is None
+    assert prepare(chunks, limit=8).measured_norm() == pytest.approx(np.linalg.norm(X[:8], axis=1).max())
+    assert (
+        prepare(chunks, limit=8, unit_norm=True).norm == 1.0 and prepare(chunks, unit_norm=True, log1p=True).norm == 1.0
+    )
+
+
 def test_chunks_of_unknown_length_stay_so(tmp_path):
     path = put(tmp_path, "a.svm", writers.svmlight(X, y))
     assert prepare(open_stream(path, chunk=4, classes=range(3), n_features=4), limit=5).n_rounds is None

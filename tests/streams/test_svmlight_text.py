@@ -97,3 +97,12 @@ def test_what_is_no_label_is_refused_in_words(tmp_path, word):
     path = put(tmp_path, "a.svm", f"0 1:1\n{word} 5:1\n")
     with pytest.raises(StreamError, match=r"line 2: label .* is not a number"):
         open_stream(path)
+
+
+def test_numbers_that_python_must_read_may_be_most_of_a_text():
+    """The compiled reader leaves such numbers to Python in a buffer for few of them, which is enlarged if needed."""
+    X, labels, lowest = parsed(b"1 1:1e-320 2:1e-321\n-1 1:1e-322 3:1e400\n" * 200)
+    assert X.shape == (400, 4) and lowest == 1
+    np.testing.assert_array_equal(labels, [1, -1] * 200)
+    np.testing.assert_array_equal(X.toarray()[:2], [[0, 1e-320, 1e-321, 0], [0, 1e-322, 0, math.inf]])
+    np.testing.assert_array_equal(X.toarray(), np.tile(X.toarray()[:2], (200, 1)))

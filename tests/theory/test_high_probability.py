@@ -53,6 +53,14 @@ def test_the_explicit_form_is_larger(variance, delta):
     assert 0 < N < explicit(variance, delta)
 
 
+@pytest.mark.parametrize("delta", [0.5, 0.05, 1e-30])
+@pytest.mark.parametrize("variance", [2e10, 1e15, 1e30])
+def test_where_the_closed_form_cancels_the_explicit_form_is_used(variance, delta):
+    assert any_time(7.0, variance, delta) == pytest.approx(7.0 + explicit(variance, delta), rel=1e-12)
+    below = any_time(0.0, 0.999e10, delta)
+    assert 0.95 * explicit(0.999e10, delta) < below < explicit(0.999e10, delta)
+
+
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("variance", VARIANCES)
 def test_all_times_cost_more_than_one(variance, delta):

@@ -190,7 +190,6 @@ class Engine:
 
     def decide(self, x: Row, advice_row: Vector, available: Flags) -> tuple[int, float]:
         """Draw a label, and count the decision. Returns the label's code and the number u it was drawn with."""
-        self.last_scored_round = 0
         u = self.rng.random()
         code = self._score_one(x, u, advice_row, available, take=not self.epsilon)
         if self.epsilon:
@@ -245,7 +244,6 @@ class Engine:
 
         `propensity` is the probability of the revealed label or, where none is revealed, of the label played.
         """
-        self.last_scored_round = 0
         self._reward[0], self._propensity[0] = reward, propensity
         if self._learn_once is None:
             self._compile(x)
@@ -259,6 +257,7 @@ class Engine:
     def _score_one(self, x: Row, u: float, advice_row: Vector, available: Flags, *, take: bool = False) -> int:
         if self._score is None:
             self._compile(x)
+        self.last_scored_round = 0  # before the buffers change, in case of an interruption
         advice = advice_row[None] if len(advice_row) else NO_ADVICE
         allowed = available[None] if len(available) else ALL_AVAILABLE
         tuples, buffer = (self.settings, self.state), (self.round, self.scratch)

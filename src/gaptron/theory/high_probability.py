@@ -11,6 +11,8 @@ from collections.abc import Callable
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.types import Certificate, Comparator
 
+EXACT = 1e10  # for larger variances the terms of the closed form cancel, and the explicit form is used
+
 
 def any_time(expected: float, variance: float, delta: float) -> float:
     """Return a bound on M_T that holds for all T at once, against any adversary, with probability 1 - δ.
@@ -36,7 +38,7 @@ def any_time(expected: float, variance: float, delta: float) -> float:
 
     d = budget + 0.5 * math.log(v) + 0.09  # the explicit form is slightly larger, so it brackets the root
     most = 1.0 + d / 3 + math.sqrt(d * d / 9 + 2 * v * d)
-    return expected + (_root(excess, 0.0, most) if excess(0.0) < 0.0 < excess(most) else most)
+    return expected + (_root(excess, 0.0, most) if v <= EXACT else most)
 
 
 def one_time(expected: float, variance: float, delta: float) -> float:
