@@ -1,8 +1,6 @@
-"""The client with a real service, with one that cannot be reached, and with one that comes back."""
+"""The client with a real service. tests/client has what it does when the service misbehaves."""
 
 import asyncio
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gaptron.client import AsyncClient, Client, ServiceError
+from gaptron.client import AsyncClient, Client, ServiceError, UndeliveredError
 from gaptron.errors import InputError
 from tests.serve.process import Process, make_triage, running
 
@@ -64,8 +62,9 @@ def test_what_the_service_refuses_is_raised_and_not_hidden_by_a_fallback(server:
     with pytest.raises(InputError, match="correct="):
         client.send_outcome("some-event")
     client.send_outcome("nobody", correct=True)
-    with pytest.raises(ServiceError, match="404"):
+    with pytest.raises(UndeliveredError, match="404") as undelivered:
         client.close()
+    assert undelivered.value.undelivered[0].event_id == "nobody"
     client.close()
 
 
@@ -85,57 +84,3 @@ def test_a_request_whose_response_was_lost_is_sent_again_with_the_same_id(server
         decision = client.decide(ROW)
     assert len(lost) == 2 and lost[0] == lost[1]
     assert shown(server, decision.event_id)["label"] == decision.label
-
-
-class Away(httpx.BaseTransport):
-    def __init__(self) -> None:
-        self.away = True
-        self.seen: list[str] = []
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if self.away:
-            raise httpx.ConnectError("nobody there")
-        self.seen.append(request.url.path)
-        return httpx.Response(200, json={"event_id": "e", "status": "recorded"})
-
-
-def test_an_unreachable_service_gives_a_fallback_and_loses_no_outcome() -> None:
-    line = Away()
-    client = Client("http://nowhere", "triage", fallback="mail", transport=line)
-    decision = client.decide(ROW)
-    assert (decision.label, decision.is_fallback, decision.propensity) == ("mail", True, None)
-    client.send_outcome(decision, correct=True)  # ignored
-    for number in range(5):
-        client.send_outcome(f"event-{number}", correct=True)
-    time.sleep(0.3)
-    assert line.seen == []
-    line.away = False
-    client.close()
-    assert line.seen == [f"/v1/models/triage/decisions/event-{number}/outcome" for number in range(5)]
-    with pytest.raises(ServiceError, match="cannot be reached"):
-        Client("http://nowhere", "triage", transport=Away()).decide(ROW)
-
-
-def test_a_full_queue_raises_or_waits_and_never_drops() -> None:
-    line = Away()
-    client = Client("http://nowhere", "triage", max_pending=2, when_full="raise", transport=line)
-    client.send_outcome("event-0", correct=True)
-    while client._outcomes.qsize():  # until the thread tries to send it
-        time.sleep(0.01)
-    for number in (1, 2):
-        client.send_outcome(f"event-{number}", correct=True)
-    with pytest.raises(ServiceError, match="2 outcomes are waiting"):
-        client.send_outcome("event-3", correct=True)
-    line.away = False
-    client.close()
-    assert len(line.seen) == 3, "one in progress, two in the queue"
-
-    line = Away()
-    waiting = Client("http://nowhere", "triage", max_pending=2, transport=line)
-    back = threading.Timer(0.3, lambda: setattr(line, "away", False))
-    back.start()
-    for number in range(10):
-        waiting.send_outcome(f"event-{number}", correct=True)
-    waiting.close()
-    assert len(line.seen) == 10
-    back.join()
