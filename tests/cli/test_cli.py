@@ -246,6 +246,7 @@ def test_a_bound_above_the_rounds_is_called_not_informative():
     [
         (["nosuchfile.svm"], "nosuchfile.svm"),
         (["synsep", "-a", "nosuch"], "unknown algorithm"),
+        (["synsep", "-a", "river:forest.X"], "play it with gaptron compare synsep -a river:forest.X"),
         (["synsep", "--set", "eta"], "NAME=VALUE"),
         (["synsep", "--set", "speed=1"], "no setting 'speed'"),
         (["synsep", "--loss", "squared"], "unknown loss"),
@@ -377,6 +378,7 @@ def test_a_click_world_says_what_share_of_the_best_was_earned():
 def test_algorithms_lists_them_all():
     text = run("algorithms")
     assert all(name in text for name in NAMES)
+    assert "`gaptron compare` also plays classifiers of River and scikit-learn: river:forest.AMFClassifier" in text
 
 
 def test_paper_prints_its_tables_and_draws_its_figure(tmp_path: Path):

@@ -84,6 +84,31 @@ def test_options_change_a_plan(data, tmp_path):
     assert "3 tasks" in run("compare", str(plan), "-n", "--seeds", "3", "-a", "perceptron", "--radius", "2")
 
 
+def test_an_external_model_is_compared_by_its_name(data, tmp_path):
+    name = "sklearn:linear_model.SGDClassifier"
+    words = ("--seeds", "1", "-j", "1", "--bounds", "none", "--limit", "60", "-o", str(tmp_path))
+    output = run("compare", data, "-a", f"{name},frugal-gaptron", *words)
+    assert name in output and "one run: gaptron play" in output and "--algorithm frugal-gaptron" in output
+    assert {(r["algorithm"], r["feedback"]) for r in lines(tmp_path)} == {
+        (name, "full"),
+        ("frugal-gaptron", "full"),
+        ("frugal-gaptron", "bandit"),
+    }
+    before = (tmp_path / "results.jsonl").read_bytes()
+    output = run("compare", data, "-a", name, *words)
+    assert "one run" not in output and (tmp_path / "results.jsonl").read_bytes() == before
+    assert "1 tasks, 1 of them" in run("compare", data, "-a", name, "--seeds", "9,", "-n", "-o", str(tmp_path))
+
+
+def test_the_settings_of_a_planned_model_are_kept(data, tmp_path):
+    plan = tmp_path / "p.toml"
+    entry = '{ name = "sklearn:linear_model.SGDClassifier", settings = { alpha = 0.01 } }'
+    plan.write_text(f'streams = [{data!r}]\nalgorithms = ["perceptron", {entry}]\n')
+    words = ("--seeds", "1", "-j", "1", "--no-report", "--limit", "60", "-o", str(tmp_path))
+    run("compare", str(plan), "-a", "sklearn:linear_model.SGDClassifier", *words)
+    assert [result["settings"] for result in lines(tmp_path)] == [{"alpha": 0.01}]
+
+
 def test_a_failure_is_reported_and_exits_with_1(data, tmp_path):
     output = run(
         "compare", "none.svm", data, *QUICK, "--feedback", "full", "-a", "frugal-gaptron", "-o", str(tmp_path), code=1
@@ -292,6 +317,8 @@ def test_without_a_label_nothing_is_compared(tmp_path):
     [
         (("--algorithms", "magic"), "unknown algorithm 'magic'"),
         (("-a", "banditron", "--feedback", "full"), "banditron supports bandit feedback"),
+        (("-a", "sklearn:linear_model.SGD"), "does not exist; classifiers in sklearn.linear_model"),
+        (("-a", "sklearn:linear_model.SGDClassifier", "--feedback", "bandit"), "supports full feedback, but the plan"),
         (("--feedback", "some"), "unknown feedback 'some'"),
         (("--seeds", "many"), "--seeds many"),
         (("--seeds", "0"), "--seeds 0"),

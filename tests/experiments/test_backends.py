@@ -201,6 +201,16 @@ def cluster(tmp_path_factory):
                 process.wait()
 
 
+def test_dask_plays_external_models(cluster, folder, tmp_path):
+    text = (
+        f'streams = ["{write(folder)}"]\nseeds = 2\nfeedback = "full"\nalgorithms = ["sklearn:linear_model.Perceptron"]'
+    )
+    alone, spread = tmp_path / "alone", tmp_path / "spread"
+    expected = timeless(compare(parse(text, "p"), alone, serial))
+    assert [result.ok for result in expected] == [True, True]
+    assert timeless(compare(parse(text, "p"), spread, partial(backends.dask, address=cluster))) == expected
+
+
 def test_dask_gives_the_same_results_with_streams_sent_and_with_a_worker_killed(cluster, expected, folder, monkeypatch):
     from distributed import Client  # noqa: PLC0415
 

@@ -32,7 +32,13 @@ def compare(
         typer.Argument(help="Streams, as for `gaptron play`; or one plan, FILE.toml. Default: the built-in plan."),
     ] = None,
     algorithms: Annotated[
-        str | None, typer.Option("--algorithms", "-a", help="Algorithms, separated by commas.", rich_help_panel=WHAT)
+        str | None,
+        typer.Option(
+            "--algorithms",
+            "-a",
+            help="Algorithms or external models (river:forest.AMFClassifier), separated by commas.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     feedback: Annotated[
         str | None, typer.Option(help="full, bandit, or both: full,bandit.", rich_help_panel=WHAT)
@@ -199,7 +205,7 @@ def _apply_options(
     if algorithms is not None:
         planned = {a.algorithm: a for a in plan.algorithms}
         names = _list("--algorithms", algorithms)
-        changes["algorithms"] = tuple(planned.get(name, PlannedAlgorithm(name)) for name in names)
+        changes["algorithms"] = tuple(planned[name] if name in planned else PlannedAlgorithm(name) for name in names)
     if seeds is not None:
         changes["seeds"] = _seeds(seeds)
     if not grid:
@@ -323,7 +329,9 @@ def _report(results: list["Result"], output: Path, plan: str, report: bool) -> N
             except OSError as problem:
                 _stop(problem, output)
             typer.echo(f"report:  {page}")
-        typer.echo(f"one run: {succeeded[0].command}")
+        command = next((result.command for result in succeeded if result.command), "")
+        if command:
+            typer.echo(f"one run: {command}")
     typer.echo(f"results: {output / FILE}")
     failures = [result for result in results if not result.ok]
     for message, times in Counter(_reason(result) for result in failures).most_common():

@@ -14,6 +14,7 @@ from gaptron.cli.progress import progress_bar
 from gaptron.cli.run_statistics import RunStatistics
 from gaptron.cli.running import run
 from gaptron.cli.summary import find_certificate, show, summarize
+from gaptron.errors import SettingError
 
 DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
 
@@ -170,6 +171,12 @@ def play(
 
     gaptron play monday.csv --save model.gaptron && gaptron play tuesday.csv --load model.gaptron
     """
+    from gaptron.experiments.external import library_of  # noqa: PLC0415
+
+    if library_of(algorithm):
+        raise SettingError(
+            f"{algorithm} is not an algorithm of gaptron: play it with gaptron compare {stream} -a {algorithm}"
+        )
     model = load_model(load, context) if load else None
     if save:
         check_folder(save)

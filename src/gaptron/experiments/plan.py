@@ -8,7 +8,9 @@ from typing import Any
 from gaptron.algorithms import load
 from gaptron.algorithms.feedback import GRAPHS, WORDS, as_graph
 from gaptron.errors import InputError, SettingError
+from gaptron.experiments import external
 from gaptron.experiments.command import play_command
+from gaptron.experiments.contender import contender
 from gaptron.experiments.task import GRID, Task
 from gaptron.streams import Stream, open_stream, prepare
 from gaptron.streams.tables import encode_table, open_table
@@ -59,16 +61,19 @@ class PlannedAlgorithm:
     settings: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] | None = None  # values to try by setting; None: those of its card; {}: none
 
+    def __post_init__(self) -> None:
+        if external.library_of(self.algorithm):
+            external.make(self.algorithm, self.settings, seed=0)  # raises if that is impossible
+
     def supports(self, feedback: str) -> bool:
         """Whether the algorithm supports this feedback and the plan includes it."""
-        known = {word.word for word in load(self.algorithm).CARD.feedback}
         requested = not self.feedback or feedback in self.feedback
-        return requested and ("graph" if feedback in GRAPHS else feedback) in known
+        return requested and ("graph" if feedback in GRAPHS else feedback) in contender(self.algorithm).feedback
 
     def settings_to_try(self, grids: bool) -> Iterator[tuple[dict[str, Any], str | None]]:
         """Yield settings and the names of the tuned ones: the plan's settings, then every point of the grid."""
         yield dict(self.settings), None
-        grid = (load(self.algorithm).CARD.grid if grids else {}) if self.grid is None else self.grid
+        grid = (contender(self.algorithm).grid if grids else {}) if self.grid is None else self.grid
         grid = {name: values for name, values in grid.items() if name not in self.settings}
         for values in product(*grid.values()) if grid else ():
             yield {**self.settings, **dict(zip(grid, values))}, ",".join(grid)
@@ -99,7 +104,7 @@ class Plan:
                 raise SettingError(f"two streams are called {title!r}: give each a different name")
         for planned in self.algorithms:
             if not any(planned.supports(word) for word in self.feedback):
-                known = ", ".join(word.word for word in load(planned.algorithm).CARD.feedback)
+                known = ", ".join(contender(planned.algorithm).feedback)
                 raise SettingError(
                     f"{planned.algorithm} supports {known} feedback, but the plan has {', '.join(self.feedback)}"
                 )
@@ -119,16 +124,19 @@ class Plan:
         self, stream: PlannedStream, planned: PlannedAlgorithm, feedback: str, at: int
     ) -> Iterator[Task]:
         """Yield the tasks of one algorithm with one seed."""
-        losses = planned.losses or (load(planned.algorithm).CARD.losses[0].word,)
+        losses = planned.losses or contender(planned.algorithm).losses[:1]
         for loss, (settings, tuned) in product(losses, planned.settings_to_try(self.grids)):
             task = Task(
                 stream.title, planned.algorithm, feedback, loss, self.seeds[at], settings, shuffle=stream.shuffle
             )
-            if needs_radius(task):
-                task = task._replace(radius=self.radius)
             if tuned is not None:
                 task = task._replace(role=GRID, tuned=tuned)
-            else:
+            if external.library_of(task.algorithm):
+                yield task  # without a bound, and without a command: `gaptron play` does not play it
+                continue
+            if needs_radius(task):
+                task = task._replace(radius=self.radius)
+            if tuned is None:
                 task = task._replace(bound=self.bounds == "all" or (self.bounds == "first" and at == 0))
             yield task._replace(
                 command=play_command(stream.data, stream.reading, stream.preparing, task, by_name=stream.by_name)

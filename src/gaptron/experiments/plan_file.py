@@ -1,6 +1,5 @@
 """Read plans from TOML. Errors name the file and the line."""
 
-import inspect
 import re
 import tomllib
 from collections.abc import Callable, Iterable
@@ -8,8 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from gaptron.algorithms import NAMES, load
+from gaptron.algorithms import NAMES
 from gaptron.errors import SettingError
+from gaptron.experiments.contender import contender
+from gaptron.experiments.external import EXAMPLES, library_of
 from gaptron.experiments.plan import BOUNDS, FEEDBACK, Plan, PlannedAlgorithm, PlannedStream
 
 _T = TypeVar("_T")
@@ -29,6 +30,7 @@ PLAN = ("streams", "algorithms", "feedback", "seeds", "grids", "bounds", "radius
 NOT_BY_NAME = ("n_features", "index_base", "standardize", "log1p")  # decided by the encoder of the columns
 STREAM = ("data", "name", "feedback", "shuffle", "by_name", *READING, *PREPARING)
 ALGORITHM = ("name", "loss", "feedback", "settings", "grid")
+EXTERNAL = ("name", "feedback", "settings", "grid")
 PREPARE = ("shuffle", "by_name", *PREPARING)
 
 
@@ -102,23 +104,33 @@ class _Reader:
         return PlannedStream(data, name, reading, preparing, shuffle is not False, feedback, by_name)
 
     def algorithm(self, table: dict[str, Any], at: tuple[Any, ...]) -> PlannedAlgorithm:
-        self.known(table, ALGORITHM, "an algorithm", at)
-        name = self.one_of(table, "name", tuple(NAMES), at)
+        name = self.typed(table, "name", str, at)
         if not name:
             self.fail(at, 'an algorithm needs name = "..."')
-        algorithm = load(name)
+        if library_of(name):
+            self.known(table, EXTERNAL, "an external model", at)
+        else:
+            self.known(table, ALGORITHM, "an algorithm", at)
+            self.one_of(table, "name", (*NAMES, *EXAMPLES), at)
+        try:
+            known = contender(name)
+        except SettingError as problem:
+            self.fail(at, str(problem))
         settings = self.table(table, "settings", at)
         grid: dict[str, tuple[Any, ...]] | None = None
         if table.get("grid") is False:
             grid = {}
         elif "grid" in table:
             grid = {word: self.values(values, word, at) for word, values in self.table(table, "grid", at).items()}
-        known = ("radius", *list(inspect.signature(algorithm.recommend).parameters)[1:])
         for word in (*settings, *(grid or ())):
-            if word not in known:
-                self.fail((*at, word), f"{name} has no setting {word!r}; it has: {', '.join(known)}")
-        losses = self.words(table, "loss", tuple(loss.word for loss in algorithm.CARD.losses), at)
-        return PlannedAlgorithm(name, losses or (), self.words(table, "feedback", FEEDBACK, at) or (), settings, grid)
+            if word not in known.settings:
+                self.fail((*at, word), f"{name} has no setting {word!r}; it has: {', '.join(known.settings)}")
+        losses = self.words(table, "loss", known.losses, at)
+        feedback = self.words(table, "feedback", FEEDBACK, at)
+        try:
+            return PlannedAlgorithm(name, losses or (), feedback or (), settings, grid)
+        except SettingError as problem:
+            self.fail(at, str(problem))
 
     # --- values ---------------------------------------------------------------------------------------------
 

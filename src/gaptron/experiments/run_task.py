@@ -2,13 +2,15 @@
 
 import traceback
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from gaptron.data.examples import Examples, parts_of
 from gaptron.errors import GaptronError, SettingError
+from gaptron.experiments import external
 from gaptron.experiments.stream_cache import Arrays, CachedStream, as_matrix
-from gaptron.experiments.task import OK, Result, Task, processor, version
+from gaptron.experiments.task import OK, Result, Task, processor
 from gaptron.kernels import observed
 from gaptron.learner import Learner, describe
 from gaptron.learner.playing import best_reward, labels_of, play_chunks
@@ -33,8 +35,8 @@ def run_task(task: Task, cached: CachedStream, made_by: str, arrays: Arrays | No
         The result: complete, or failed with the type, message and traceback of the error.
     """
     try:
-        if made_by != version():
-            raise SettingError(f"this process runs gaptron {version()}, but the tasks were made by {made_by}")
+        if made_by != task.version:
+            raise SettingError(f"this process runs gaptron {task.version}, but the tasks were made by {made_by}")
         return _result(task, cached, cached.arrays() if arrays is None else arrays)
     except Exception as problem:
         # Errors that gaptron raises on purpose need no traceback.
@@ -42,29 +44,28 @@ def run_task(task: Task, cached: CachedStream, made_by: str, arrays: Arrays | No
         return task.failed(cached.data, type(problem).__name__, str(problem), text)
 
 
-def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
-    X, y, rewards = as_matrix(arrays, cached.n_features), arrays["y"], arrays.get("rewards")
-    order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle and not cached.shuffled else None
-    learner = _learner(task, cached)
-    examples = Examples(parts_of(X), cached.n_features, np.broadcast_to(cached.norm, len(y)))
-    rounds = Rounds(examples, y, arrays.get("available"), rewards)
-    tally, trace, notes, seconds = play_chunks(learner, _chunks(rounds, X, order), keep_notes=task.bound)
-    assert trace is not None  # a stream has rounds
+class _Played(NamedTuple):
+    """What one contender's run adds to a result."""
+
+    trace: Trace
+    seconds: float
+    used: describe.Values
+    bound_reason: str | None
     bound: describe.Values | None = None
-    reason: str | None = "not requested for this run"
-    evidence: Observed | None = None
-    if task.bound:
-        # The bound is computed on the stream in its own order, which needs no copy: a sum over rounds does not depend
-        # on their order, and the trace is put back into it.
-        in_order = trace if order is None else trace.in_order(np.argsort(order))
-        bound, reason = describe.bound(learner, examples, labels_of(learner, y), in_order)
-        if task.feedback == Feedback.BANDIT.word and rewards is None:  # a reward is neither correct nor wrong
-            evidence = _evidence(_chunks(rounds, X, order), cached, trace)
-    curve = trace.curve
+    certificate: describe.Values | None = None
+    observed: Observed | None = None
+
+
+def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
+    y, rewards = arrays["y"], arrays.get("rewards")
+    order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle and not cached.shuffled else None
+    play = _play_external if external.library_of(task.algorithm) else _play_learner
+    played = play(task, cached, arrays, order)
+    trace, curve = played.trace, played.trace.curve
     return Result(
         key=task.key(cached.data),
         status=OK,
-        version=version(),
+        version=task.version,
         processor=processor(),
         data=cached.data,
         prepared=(*cached.prepared, *([f"shuffled (seed {task.seed})"] if task.shuffle else [])),
@@ -81,14 +82,46 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
             "mistakes": curve.mistakes.tolist(),
             "expected": curve.expected_mistakes.tolist(),
         },
-        used=describe.settings(learner),
-        certificate=describe.certificate(learner, tally, notes),
-        observed=describe.observed(evidence),
-        bound=bound,
-        bound_reason=reason,
-        seconds=seconds,
+        used=played.used,
+        certificate=played.certificate,
+        observed=describe.observed(played.observed),
+        bound=played.bound,
+        bound_reason=played.bound_reason,
+        seconds=played.seconds,
         **task.shared,
     )
+
+
+def _play_external(task: Task, cached: CachedStream, arrays: Arrays, order: Integers | None) -> _Played:
+    for name in ("available", "rewards"):
+        if name in arrays:
+            raise SettingError(f"{task.algorithm} cannot play a stream with {name}: remove it from the stream")
+    X, y = as_matrix(arrays, cached.n_features), arrays["y"]
+    model = external.make(task.algorithm, task.settings, task.seed)
+    rounds = np.arange(len(y)) if order is None else order
+    trace, seconds = external.play(model, task.algorithm, X, y, cached.n_classes, rounds)
+    return _Played(trace, seconds, external.used(task.algorithm, task.settings, task.seed), external.NO_THEOREM)
+
+
+def _play_learner(task: Task, cached: CachedStream, arrays: Arrays, order: Integers | None) -> _Played:
+    X, y, rewards = as_matrix(arrays, cached.n_features), arrays["y"], arrays.get("rewards")
+    learner = _learner(task, cached)
+    examples = Examples(parts_of(X), cached.n_features, np.broadcast_to(cached.norm, len(y)))
+    rounds = Rounds(examples, y, arrays.get("available"), rewards)
+    tally, trace, notes, seconds = play_chunks(learner, _chunks(rounds, X, order), keep_notes=task.bound)
+    assert trace is not None  # a stream has rounds
+    bound: describe.Values | None = None
+    reason: str | None = "not requested for this run"
+    evidence: Observed | None = None
+    if task.bound:
+        # The bound is computed on the stream in its own order, which needs no copy: a sum over rounds does not depend
+        # on their order, and the trace is put back into it.
+        in_order = trace if order is None else trace.in_order(np.argsort(order))
+        bound, reason = describe.bound(learner, examples, labels_of(learner, y), in_order)
+        if task.feedback == Feedback.BANDIT.word and rewards is None:  # a reward is neither correct nor wrong
+            evidence = _evidence(_chunks(rounds, X, order), cached, trace)
+    certificate = describe.certificate(learner, tally, notes)
+    return _Played(trace, seconds, describe.settings(learner), reason, bound, certificate, evidence)
 
 
 def _learner(task: Task, cached: CachedStream) -> Learner:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self
 
 from gaptron.errors import InputError
+from gaptron.experiments import external
 from gaptron.version import __version__
 
 OK, FAILED = "ok", "failed"
@@ -32,6 +33,7 @@ NOT_IN_KEY = (
     "experiments/best_certificate.py",
     "experiments/command.py",
     "experiments/compare.py",
+    "experiments/contender.py",
     "experiments/export.py",
     "experiments/grouping.py",
     "experiments/plan.py",
@@ -41,6 +43,13 @@ NOT_IN_KEY = (
     "experiments/summary.py",
 )
 LIBRARIES = ("numba", "numpy", "scipy")  # another version may draw or sum differently
+# All of gaptron that a run of an external model passes through: another version of an algorithm does not change it.
+EXTERNAL_RUN = (
+    "experiments/external.py",
+    "experiments/run_task.py",
+    "experiments/stream_cache.py",
+    "learner/trace.py",
+)
 
 
 class Task(NamedTuple):
@@ -57,7 +66,7 @@ class Task(NamedTuple):
     radius: float | None = None  # D, if the algorithm has no settings without it
     shuffle: bool = True  # permute the rounds by the seed
     bound: bool = False  # compute the bound for the best comparator in hindsight
-    command: str = ""  # the `gaptron play` command that repeats the run
+    command: str = ""  # the `gaptron play` command that repeats the run; "" for an external model
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -65,10 +74,16 @@ class Task(NamedTuple):
         names = ("stream", "algorithm", "feedback", "loss", "seed", "settings", "role", "tuned", "command")
         return {name: getattr(self, name) for name in names}
 
+    @property
+    def version(self) -> str:
+        """The version of everything that can change the result."""
+        library = external.library_of(self.algorithm)
+        return version() if library is None else _external_version(library)
+
     def key(self, data: str | None) -> str:
         """Return a hash of everything that determines the outcome: not the names, the role and the command."""
         # A stream that could not be read is identified by its name.
-        content = {**self._asdict(), "data": data or f"unread: {self.stream}", "version": version()}
+        content = {**self._asdict(), "data": data or f"unread: {self.stream}", "version": self.version}
         for name in ("stream", "role", "tuned", "command"):
             del content[name]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -79,7 +94,7 @@ class Task(NamedTuple):
         return Result(
             key=self.key(data),
             status=FAILED,
-            version=version(),
+            version=self.version,
             processor=processor(),
             data=data,
             error=error,
@@ -98,9 +113,9 @@ class Result:
     feedback: str  # "full", "bandit" or the name of a graph
     loss: str
     seed: int  # for the order of the rounds and the learner's draws
-    version: str  # of gaptron, its sources and its numerical libraries
+    version: str  # of gaptron, its sources and its numerical libraries, or of an external model's library
     processor: str = ""  # the model: on another one, sums may differ in their last digits
-    command: str = ""  # the `gaptron play` command that repeats the run
+    command: str = ""  # the `gaptron play` command that repeats the run; "" for an external model
     settings: dict[str, Any] = field(default_factory=dict)  # set by the plan; {}: the published ones
     role: str = PUBLISHED  # or "grid": one of several settings, of which the best in hindsight is reported
     tuned: str | None = None  # the grid's parameters, joined by commas
@@ -202,10 +217,22 @@ def _in_64_bits(word: str) -> int:
 @cache
 def version() -> str:
     """Return gaptron's version with a hash of everything that can change a result: its sources and libraries."""
+    return _version_of(sources(), LIBRARIES)
+
+
+@cache
+def _external_version(library: external.Library) -> str:
+    """Return the version of an external model's runs: with it, a result depends on the library that has the model."""
+    package = Path(__file__).parents[1]
+    paths = [package / name for name in EXTERNAL_RUN]
+    return f"{_version_of(paths, ('numpy', 'scipy'))}, {external.installed(library)}"
+
+
+def _version_of(paths: list[Path], libraries: tuple[str, ...]) -> str:
     package, digest = Path(__file__).parents[1], hashlib.sha256()
-    for path in sources():
+    for path in paths:
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    for library in LIBRARIES:
+    for library in libraries:
         digest.update(f"{library} {metadata.version(library)}\0".encode())
     return f"{__version__}+{digest.hexdigest()[:12]}"
 

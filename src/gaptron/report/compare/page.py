@@ -150,7 +150,7 @@ def _commands(summaries: list[Summary], results: list[Result]) -> list[Table]:
                     Cell("–")
                     if r.expected_mistakes is None
                     else Cell(f"{r.expected_mistakes:,.1f}", r.expected_mistakes),
-                    Cell(r.command or "not recorded", None, "command"),
+                    Cell(r.command or "no command: repeat the comparison with this seed", None, "command"),
                 ]
                 for r in results
                 if r.ok and (r.feedback, r.stream, r.data or "") == (summary.feedback, stream.name, stream.data)
