@@ -6,7 +6,7 @@
 
 The callers run in this process with asyncio and compete with the process of the service for the processors. Half of the
 requests are decisions, half are their outcomes. Compare ratios within one run, not absolute numbers of different runs.
-With --hold, requests are sent at fixed times, whether or not earlier ones were answered, and a latency counts from the
+With --hold, requests are sent at fixed times, whether or not earlier ones got a response, and a latency counts from the
 time a request was due. In PostgreSQL, a new schema is created and dropped.
 """
 

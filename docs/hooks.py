@@ -305,7 +305,7 @@ def with_formulas(markdown: str) -> str:
     return re.sub(r"^```math\n(.*?)\n```$", drawn, markdown, flags=re.M | re.S)
 
 
-FORMULAS = ("abstention", "advised", "answers", "errata", "frugal", "notation", "observed", "theory")
+FORMULAS = ("abstention", "advised", "errata", "feedback", "frugal", "notation", "observed", "theory")
 # A letter, perhaps with a mark or a prime, or a short word; then _ or ^ and an index of one letter, or in braces: x_t,
 # p̃_y, y\*_t, z_y\*, κ_vR², a_min, Λ_{T−1}, ℓ^y.
 _BASE = r"(?:(?<![a-z_])[^\W\d_]|\b(?:gap|mask|max|min))[\u0302-\u0304]?(?:'|\\\*|\*)*|(?<=\))"

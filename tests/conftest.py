@@ -137,7 +137,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Most of the time goes into compiling, and what one process has compiled the others find on disk.
 
-    So the algorithms come first, all tests of one algorithm in one process (`--dist loadgroup`); the rest finds
+    The algorithms come first, all tests of one algorithm in one process (`--dist loadgroup`); the rest finds
     them compiled. What needs all algorithms comes last.
     """
     items.sort(key=lambda item: (item.name == "test_compiled_equals_interpreted", _algorithm(item) is None))

@@ -76,7 +76,7 @@ def test_an_interrupted_run_keeps_its_bound():
     assert learner._conditions.longest >= np.linalg.norm(rows, axis=1).max()
 
 
-def test_ctrl_c_between_answers_loses_and_doubles_none():
+def test_ctrl_c_between_updates_loses_and_doubles_none():
     hits = 0
     for i in range(20):
         learner = make()

@@ -15,6 +15,7 @@ import pytest
 import gaptron
 
 PACKAGE = Path(gaptron.__file__).parent
+ROOT = Path(__file__).parents[1]
 
 # Words that were replaced, and what replaced them. They may not come back as parts of names.
 RETIRED = {
@@ -57,7 +58,8 @@ RETIRED = {
     "opinion": "advice",
     "opinions": "advice",
 }
-# Turns of phrase that a reader has to decode. They may not come back in docstrings, comments, messages and help texts.
+# Turns of phrase that a reader has to decode. They may not come back in what people read: docstrings, comments,
+# messages, help texts, pages.
 PHRASES = (
     r"(?-i:^|[.:;!?] )(?-i:So|Else|Neither|Nor|Behind it|With it)[ ,]",
     r"(?<!there )\b(?:is|are) no (?!longer\b|more\b)",
@@ -110,8 +112,11 @@ def test_retired_words_do_not_come_back_as_names() -> None:
 
 
 def prose_in(path: Path) -> Iterator[tuple[str, int]]:
-    """Every docstring, comment, message and help text of a file, with its line."""
+    """What a person reads in a file: docstrings, comments, messages and help texts, or all of a page; with its line."""
     source = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        yield source, 1
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.value, node.lineno
@@ -120,16 +125,20 @@ def prose_in(path: Path) -> Iterator[tuple[str, int]]:
             yield token.string.lstrip("# "), token.start[0]
 
 
+PAGES = ["*.md", "docs/*.md", "docs/*.py", "docs/gallery/*.py", "benchmarks/*.py", "src/gaptron/*/page/*.*"]
+READ = [path for pattern in [*PAGES, "src/gaptron/**/*.py", "src/gaptron/**/*.html"] for path in ROOT.glob(pattern)]
+
+
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_retired_phrases_do_not_come_back(phrase: str) -> None:
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(READ):
         for text, line in prose_in(path):
             text = " ".join(text.split())
             for match in re.finditer(phrase, text, re.I):
                 near = text[max(match.start() - 40, 0) : match.end() + 40]
-                found.append(f"{path.relative_to(PACKAGE)}:{line}: {near}")
-    assert not found, "\n".join(found)
+                found.append(f"{path.relative_to(ROOT)}:{line}: {near}")
+    assert len(READ) > 250 and not found, "\n".join(found)
 
 
 def public_callables() -> list[Any]:

@@ -151,7 +151,7 @@ def test_looking_refuses_bad_rows_but_not_long_ones(look):
 # --- decisions ------------------------------------------------------------------------------------------------
 
 
-def test_a_decision_is_answered_once():
+def test_a_decision_gets_feedback_once():
     learner = started()
     decision = learner.decide(X[40])
     learner.learn(decision, label=1)
@@ -161,7 +161,7 @@ def test_a_decision_is_answered_once():
     assert portrait(learner) == before
 
 
-def test_a_decision_is_answered_by_its_own_learner():
+def test_a_decision_gets_feedback_through_its_own_learner():
     mine, other = started(), started()
     decision = other.decide(X[40])
     before = portrait(mine)
@@ -189,7 +189,7 @@ def test_a_decision_is_answered_by_its_own_learner():
         ("bandit", {"correct": "yes"}, DecisionError),
     ],
 )
-def test_answers_in_the_wrong_words_change_nothing_and_can_be_mended(feedback, answer, error):
+def test_feedback_of_the_wrong_kind_changes_nothing_and_can_be_corrected(feedback, answer, error):
     learner, twin = started(feedback=feedback), started(feedback=feedback)
     decision, same = learner.decide(X[40]), twin.decide(X[40])
     before = portrait(learner)
@@ -226,8 +226,8 @@ def test_a_decision_keeps_its_own_copy_of_the_row():
 
 
 @pytest.mark.parametrize("late", [0, 3, 20])
-def test_a_late_answer_teaches_as_if_the_row_were_seen_today(late):
-    """With full information it cannot be told from a decision made just before its answer."""
+def test_late_feedback_is_learned_from_as_if_the_example_were_scored_today(late):
+    """With full information it cannot be told from a decision made just before its feedback."""
     learner, twin = started(), started()
     decision = learner.decide(X[40])
     for x, label in zip(X[41 : 41 + late], Y[41 : 41 + late]):
@@ -241,7 +241,7 @@ def test_a_late_answer_teaches_as_if_the_row_were_seen_today(late):
     np.testing.assert_array_equal(decision.distribution, drawn)  # stays what it was drawn from
 
 
-def test_a_late_answer_about_a_guess_is_weighed_by_the_chance_it_had():
+def test_late_feedback_is_weighted_by_the_propensity_of_the_draw():
     """Bandit: today's scores, but the probability of the draw."""
     learner = started(algorithm="banditron", feedback="bandit", gamma=0.3)
     waiting = [learner.decide(x) for x in X[40:60]]
@@ -601,7 +601,7 @@ def test_a_trace_tells_runs_apart_by_their_chances_too():
         learner.bound(X, Y, other)
 
 
-def test_rounds_the_learner_was_sure_and_right_about_are_left_out_of_the_loss():
+def test_rounds_with_a_wide_correct_margin_are_left_out_of_the_loss():
     rows, labels, classes = separable_stream(400)
     learner = make(loss="hinge", norm=1.0, n_classes=classes)
     trace = learner.play(rows, labels)
@@ -659,7 +659,7 @@ def test_open_decisions_make_the_rounds_played_after_them_late():
 
 
 def test_an_open_decision_ends_the_certificate_of_those_after_it():
-    """Under bandit feedback; with full information it goes on, and counts what late answers cost."""
+    """Under bandit feedback; with full information it goes on, and counts the cost of late feedback."""
     learner = make("frugal-gaptron", norm=None, feedback="bandit")
     waiting, prompt = learner.decide(X[0]), learner.decide(X[1])
     learner.learn(prompt, correct=True)
@@ -691,7 +691,7 @@ def test_another_seed_from_now_on():
 
 
 @pytest.mark.parametrize("end", ["open", "late"])
-def test_a_late_answer_ends_the_bound(end):
+def test_late_feedback_ends_the_bound(end):
     learner = make()
     first, second = learner.decide(X[0]), learner.decide(X[1])
     learner.learn(second, label=0)
@@ -701,7 +701,7 @@ def test_a_late_answer_ends_the_bound(end):
         learner.bound(X[: learner.rounds], [0] * learner.rounds)
 
 
-def test_answers_in_order_keep_the_bound():
+def test_feedback_in_order_keeps_the_bound():
     learner = make()
     for t in range(5):
         learner.learn(learner.decide(X[t]), label=int(Y[t]))
@@ -770,8 +770,8 @@ def test_bad_advice_labels_and_settings_are_named():
         learner.decide([1e200])
 
 
-def test_a_look_knows_nothing_of_the_looks_before_it():
-    """Whoever looks uses room that others have used: neither their labels nor their advice may be left in it."""
+def test_scoring_does_not_depend_on_earlier_scoring():
+    """Scoring reuses buffers: no labels or advice of earlier calls may be left in them."""
     X, y, K = random_stream(60)
     learner = gaptron.Learner(n_classes=K, feedback="bandit", seed=0)
     learner.play(X, y)
@@ -781,7 +781,7 @@ def test_a_look_knows_nothing_of_the_looks_before_it():
 
 
 @pytest.mark.parametrize("rows", [np.asarray, sp.csr_array])
-def test_rows_in_single_precision_look_the_same_once_a_row_was_decided(rows):
+def test_float32_examples_score_the_same_once_an_example_was_decided(rows):
     """What was compiled for one row is in double precision: it may not be handed others."""
     rng = np.random.default_rng(4)
     X, y = rng.integers(-3, 4, size=(30, 4)).astype(np.float64), np.arange(30) % 3

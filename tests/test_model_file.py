@@ -299,7 +299,7 @@ def test_hostile_tensors(tmp_path, tensors):
 
 
 def test_a_forged_file_that_is_right_is_read(tmp_path):
-    """So that the refusals above are about what they say they are."""
+    """This shows that the refusals above are about what they say they are."""
     np.testing.assert_array_equal(model_file.read(forged(tmp_path / "tree", {"$array": "a"})), np.zeros(8))
 
 

@@ -1,4 +1,4 @@
-"""What a learner's answers prove of every linear rule, from where the user stands."""
+"""What the feedback of a learner proves about every linear rule, through the public interface."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_any_kind_of_rows(rows):
         np.testing.assert_allclose(mine, other, rtol=1e-5)
 
 
-def test_answers_late_in_any_order_and_never():
+def test_feedback_late_in_any_order_and_never():
     learner, rng = made(), np.random.default_rng(5)
     decisions = [learner.decide(x) for x in X]
     order = rng.permutation(len(X))[:300]
@@ -240,7 +240,7 @@ def test_an_interruption_leaves_it_in_step_with_the_count():
     assert again.observed == observed
 
 
-def test_an_answer_between_right_and_wrong_ends_it(tmp_path):
+def test_a_reward_between_0_and_1_ends_it(tmp_path):
     learner = made("squarecb")
     learner.play(X[:50], Y[:50])
     for reward in (1.0, 0.0):
@@ -292,7 +292,7 @@ def test_decisions_of_a_log_count_as_played():
 
 
 def played(X, labels, right):
-    """What a learner beside these answers would have kept."""
+    """What a learner next to this feedback would have collected."""
     return observe(Log.from_arrays(X, labels, right, np.full(len(X), 0.5), classes=[0, 1]), search=False)
 
 

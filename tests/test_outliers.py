@@ -1,4 +1,4 @@
-"""One row far longer than all before it: the user is told, because the steps of many algorithms will fit it alone."""
+"""One row far longer than all before it: the user is warned, because the steps of many algorithms will fit it alone."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def test_rows_that_grow_slowly_or_a_short_first_row_are_nobodys_fault(rows):
         play(rows)
 
 
-def test_an_outlier_is_told_from_the_rows_of_earlier_calls():
+def test_an_outlier_is_recognised_from_the_examples_of_earlier_calls():
     learner, _ = play(X)
     far = X.copy()
     far[0] *= 1000  # the first of its call, and still far longer than all before it
@@ -62,7 +62,7 @@ def test_on_the_command_line(tmp_path):
 @pytest.mark.parametrize("scale", [SMALLEST_NORM * 2, LARGEST_NORM / 2])
 @pytest.mark.parametrize("algorithm", ["advised-gaptron", "frugal-gaptron", "randomized-decoding"])
 def test_at_the_edges_of_the_range_learners_stay_finite_and_bounds_hold(algorithm, scale, feedback):
-    """Rows of norm about 1 times the scale: nearly the same run as without it, and the bound is no smaller."""
+    """Rows of norm about 1 times the scale: nearly the same run as without it, and the bound is not smaller."""
     given = {"radius": 1.0 / scale, "horizon": len(Y)} if algorithm == "randomized-decoding" else {}
     learner, trace = play(X * scale, algorithm, feedback=feedback, **given)
     given = {name: value * scale if name == "radius" else value for name, value in given.items()}

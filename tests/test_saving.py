@@ -104,7 +104,7 @@ def test_settings_named_by_the_user_keep_their_exact_values(again):
     assert other._engine.overrides == learner._engine.overrides and repr(other.settings) == repr(learner.settings)
 
 
-def test_a_learner_that_remembers_its_decisions_before_the_first_of_them(again):
+def test_a_learner_with_late_fields_before_its_first_decision(again):
     other = again(make(delay=2))
     assert portrait(other) == portrait(make(delay=2)) and other.pending == {}
 
@@ -164,7 +164,7 @@ def test_nothing_a_learner_holds_is_left_out():
     elsewhere = {"_engine", "_classes", "_arguments", "_conditions", "_open", "_encoder", "_lock", "_interrupted"}
     assert set(vars(learner._conditions)) <= set(tree)
     assert {name.removeprefix("_") for name in set(vars(learner)) - elsewhere} <= set(tree)
-    # The problem and the algorithm's name are the learner's part of the file; all else is made anew from the settings.
+    # The problem and the algorithm's name are the learner's part of the file; all else is made from the settings.
     made_anew = {
         "name",
         "algorithm",
@@ -188,7 +188,7 @@ def test_nothing_a_learner_holds_is_left_out():
         set(vars(learner._engine)) - made_anew - compiled - {"observes"}
     )  # the last is the learner's part of the file
     assert {in_file.get(name, name) for name in held} <= set(tree["engine"])
-    # The label is known by its code, its probability by what it was drawn from; owner and answer by its being pending.
+    # The label is known by its code, its probability by the distribution; owner and feedback by its being pending.
     assert set(gaptron.Decision.__dataclass_fields__) == {
         "label", "propensity", "round", "_code", "_x", "_p", "_u", "_advice", "_available", "_saved_scratch",
         "_learned", "_owner",
@@ -244,7 +244,7 @@ def test_other_labels_are_refused_by_name_and_copied_all_the_same(odd, tmp_path)
 # --- pending decisions ------------------------------------------------------------------------------------------
 
 
-def test_decisions_are_pending_until_answered_given_up_or_dropped():
+def test_decisions_are_pending_until_learned_forgotten_or_dropped():
     learner = started()
     one, two, three = (learner.decide(x) for x in X[40:43])
     assert learner.pending == {41: one, 42: two, 43: three}
@@ -263,7 +263,7 @@ def test_decisions_are_pending_until_answered_given_up_or_dropped():
     assert learner.pending == {}
 
 
-def test_decisions_nobody_holds_take_no_room():
+def test_dropped_decisions_take_no_memory():
     learner = started()
     kept = learner.decide(X[40])
     for _ in range(5 * FIRST_SWEEP):
@@ -371,7 +371,7 @@ HOSTILE = {
     "no tree": lambda tree: tree.clear(),
     "unknown algorithm": change("algorithm", to="os.system"),
     "a module's name": change("algorithm", to="../learner"),
-    "an algorithm that is no word": change("algorithm", to=("gaptron",)),
+    "an algorithm that is not a string": change("algorithm", to=("gaptron",)),
     "another algorithm": change("algorithm", to="gaptron"),
     "one class": change("classes", to=["a"]),
     "a class twice": change("classes", to=[0, 1, 1, 2]),
@@ -435,10 +435,10 @@ HOSTILE = {
     "advice that nobody takes": change("pending", "advice", to=np.ones_like),
     "a count past all counting": change("engine", "count", "decided", to=2**62),
     "a label too few": change("pending", "code", to=np.array([0])),
-    "a label drawn with no chance": change("pending", "drawn_from", to=np.zeros_like),
-    "a chance above one": change("pending", "drawn_from", to=lambda P: P + 1.0),
-    "a chance that is none": change("pending", "drawn_from", to=lambda P: P * math.nan),
-    "a chance too few": change("pending", "drawn_from", to=lambda P: P[:, :3].copy()),
+    "a label drawn with probability zero": change("pending", "drawn_from", to=np.zeros_like),
+    "a probability above one": change("pending", "drawn_from", to=lambda P: P + 1.0),
+    "a probability that is not a number": change("pending", "drawn_from", to=lambda P: P * math.nan),
+    "a probability missing": change("pending", "drawn_from", to=lambda P: P[:, :3].copy()),
     "a draw beyond one": change("pending", "drawn_with", to=np.ones_like),
     "advice below zero": change("pending", "advice", to=lambda a: a - 1.0),
     "a row too few": change("pending", "rows", "indptr", to=lambda at: at[:2].copy()),
@@ -447,7 +447,7 @@ HOSTILE = {
     "a column that is not": change("pending", "rows", "indices", to=lambda at: np.where(at == at.max(), 6, at)),
     "a negative column": change("pending", "rows", "indices", to=lambda at: at - 1),
     "columns of another type": change("pending", "rows", "indices", to=lambda at: at.astype(np.float64)),
-    "a row that is no number": change("pending", "rows", "values", to=lambda x: x * math.nan),
+    "a row that is not a number": change("pending", "rows", "values", to=lambda x: x * math.nan),
     "a sheet nobody needs": change("pending", "saved_scratch", to=[{}, {}]),
 }
 
@@ -537,7 +537,7 @@ def test_a_sparse_row_that_points_outside_itself(indices, tmp_path):
 
 
 @pytest.mark.parametrize("size", [-1, 6, 3.0])
-def test_a_support_that_is_larger_than_its_room(size, tmp_path):
+def test_a_support_that_is_larger_than_its_buffer(size, tmp_path):
     learner = make("separable", feedback="bandit", kernel=True, support=5)
     learner.play(X[:3], Y[:3])
     harm = change("engine", "state", "size", "rows", to=size)
@@ -558,7 +558,7 @@ def test_every_kept_learner_has_its_file():
     assert set(KEPT) <= set(json.loads(FILE.read_text())) == {path.stem for path in FOLDER.glob("*.gaptron")}
 
 
-def test_grown_and_taught_learners_say_so_after_loading(again):
+def test_grown_and_off_policy_learners_report_it_after_loading(again):
     grown = started()
     grown.grow(classes=range(K + 1))
     with pytest.raises(gaptron.NoBoundError, match="labels were added"):

@@ -296,7 +296,7 @@ def test_what_means_missing_is_no_class(missing):
 
 
 def test_advice_lies_round_by_round_whatever_the_caller_has():
-    """Columns, as data frames have them, would be compiled for anew."""
+    """Columns, as data frames have them, would be compiled for again."""
     given = np.asfortranarray([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
     taken = as_advice(given, 3, Classes([0, 1]))
     assert taken.flags.c_contiguous and not given.flags.c_contiguous

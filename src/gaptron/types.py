@@ -172,7 +172,7 @@ class Certificate(NamedTuple):
     risk: float  # r
     in_expectation: bool  # bandit: the bound holds in expectation, for U fixed before the draws
     apart: float = 0.0  # N₀: the distance of U from the start, besides ‖U‖²X²
-    free: float = 0.0  # M - Ψ: mistakes of exploiting rounds minus what their right labels prove; may be negative
+    exploiting: float = 0.0  # M - Ψ: mistakes of exploiting rounds minus what their right labels prove; may be negative
 
     def cost(self, norm: float) -> float:
         """The cost C_T(U) of the certificate.
@@ -183,7 +183,7 @@ class Certificate(NamedTuple):
         Returns:
             C_T(U).
         """
-        return ((norm * self.norm) ** 2 + self.apart) / (2 * self.step) + self.level + self.free
+        return ((norm * self.norm) ** 2 + self.apart) / (2 * self.step) + self.level + self.exploiting
 
     def bound(self, comparator: Comparator) -> float:
         """The bound on the expected mistakes for one rule U.

@@ -1,4 +1,4 @@
-"""Advice to be judged by, kind and hostile."""
+"""Advice for tests, helpful and hostile."""
 
 import numpy as np
 

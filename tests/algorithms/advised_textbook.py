@@ -234,7 +234,7 @@ class BanditBook(Book):
 
     def __init__(self, K, d, reach=20.0, theta=2.0, pace=0.5, guard=math.inf, delay=0):
         super().__init__(K, d, guard)
-        self.delay, self.missing, self.most = delay, 0, 0  # certified rounds without an answer
+        self.delay, self.missing, self.most = delay, 0, 0  # certified rounds without feedback
         self.charged, self.partial = 0.0, False
         self.reach, self.budget, self.pace, self.e0 = reach, theta, pace, 2 * LN2**2 / K
         self.A, self.C = Newton(K, d, d <= 1024), Newton(K, d, False, most=0.5)
@@ -386,7 +386,7 @@ class BanditBook(Book):
             who.step(s.tilde, A, coefficient * (e - f), b * m)
 
     def learn_free(self, s, at, reward):
-        """Theorem 1 of the certificates, on the hits of free rounds."""
+        """Theorem 1 of the certificates, on the hits of exploiting rounds."""
         self.waiting -= 1
         self.M += 1 - reward
         eta = self.side_step / max(self.X2, s.xx) if max(self.X2, s.xx) > 1e-280 else 0.0

@@ -218,7 +218,7 @@ def a_learner_never_peeks_at_what_was_not_shown(case: Case, rows: Any) -> None:
     assert portrait(honest) == portrait(spied)
 
 
-# --- labels that are not available, answers worth a fraction ----------------------------------------------
+# --- labels that are not available, fractional rewards ----------------------------------------------
 
 
 def some_available(y: np.ndarray, K: int, seed: int = 4) -> np.ndarray:
@@ -298,7 +298,7 @@ def renaming_labels_renames_which_are_available(case: Case, rows: Any) -> None:
 
 
 @law
-def a_right_answer_is_worth_one_and_a_wrong_one_nothing(case: Case, rows: Any) -> None:
+def a_correct_label_has_reward_one_and_a_wrong_one_zero(case: Case, rows: Any) -> None:
     if case.feedback != "bandit":
         return
     X, y, K = case.stream(120)
@@ -319,7 +319,7 @@ def a_right_answer_is_worth_one_and_a_wrong_one_nothing(case: Case, rows: Any) -
 
 
 @law
-def rewards_of_every_label_are_the_answers_to_the_labels_played(case: Case, rows: Any) -> None:
+def rewards_of_every_label_are_the_feedback_on_the_labels_played(case: Case, rows: Any) -> None:
     if case.feedback != "bandit":
         return
     X, _, K = case.stream(150)
@@ -334,7 +334,7 @@ def rewards_of_every_label_are_the_answers_to_the_labels_played(case: Case, rows
         assert np.isclose(one.truth_probability[t], decision.distribution @ rewards[t], atol=1e-12)
         single.learn(decision, reward=rewards[t, decision._code])
     one_by_one, at_once = portrait(single), portrait(whole)
-    # That several labels could be right ends the bound, and answers one by one do not tell.
+    # That several labels could be right ends the bound, and feedback one by one does not reveal that.
     assert at_once.pop("fractions") == "True" and one_by_one.pop("fractions") == str(case.file.CARD.rewards)
     assert at_once == one_by_one
     np.testing.assert_array_equal(one.reward, rewards[np.arange(150), one.codes])
@@ -493,7 +493,7 @@ def rotating_features_changes_nothing(case: Case, rows: Any) -> None:
     np.testing.assert_array_equal(one.codes, two.codes)
 
 
-# --- late answers -----------------------------------------------------------------------------------------
+# --- late feedback -----------------------------------------------------------------------------------------
 
 
 def _open_decisions(
@@ -506,7 +506,7 @@ def _open_decisions(
 
 
 @law
-def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any) -> None:
+def late_feedback_is_learned_as_if_the_example_were_scored_today(case: Case, rows: Any) -> None:
     """By hand: score the row with today's weights, put in the probability of the draw, learn. Nothing is committed."""
     s = case.stream(100)
     learner, decisions = _open_decisions(case, rows, s)
@@ -552,7 +552,7 @@ def a_late_answer_is_learned_as_if_the_row_were_seen_today(case: Case, rows: Any
 
 
 @law
-def an_answer_to_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
+def feedback_on_the_newest_decision_is_not_late(case: Case, rows: Any) -> None:
     """Others may still be open: what was decided for this one is what is learned from."""
     s = case.stream(80)
     (one, first), (two, second) = _open_decisions(case, rows, s, 80), _open_decisions(case, rows, s, 80)

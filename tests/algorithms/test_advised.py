@@ -145,7 +145,7 @@ CASES = [
 
 
 def arrivals(T, late, rng):
-    """For each round the decisions answered after it; every answer comes in the end, in any order."""
+    """For each round the decisions whose feedback follows it; all feedback comes in the end, in any order."""
     due = [[] for _ in range(T)]
     for t in range(T):
         due[min(T - 1, t + (int(rng.integers(0, late + 1)) if late else 0))].append(t)
@@ -269,7 +269,7 @@ def test_the_first_rounds_of_full_information_by_hand():
     """K = 2, x = 1. All tie, κ_x = ½: both labels ask 1 - 1 + ½·½ = ¼, and label 0 gets what is left. Told 1:
 
     H = 0 - ¼;  w = ∓ε·½/ln 2 = ∓½ ln 2.   Newton: r = ±½, h = ½·½, v = 16: z = ∓8/5, P = 16 - ¼·16²/5 = 16/5.
-    Tracker: h = ¼·½: z = ∓½·16/3 = ∓8/3, precision 1/16 + 1/8.   So a = ∓½(8/5 + 8/3) = ∓32/15, z = ∓(½ ln 2 + 32/15).
+    Tracker: h = ¼·½: z = ∓½·16/3 = ∓8/3, precision 1/16 + 1/8.   Hence a = ∓½(8/5 + 8/3) = ∓32/15, z = ∓(½ ln 2 + 32/15).
     """
     who = learner(K=2)
     first = who.decide([1.0])
@@ -291,10 +291,10 @@ def test_the_first_rounds_of_full_information_by_hand():
     assert 1 + math.log2(p) + 1 + 0.5 * 0.04 * (64 / 15) ** 2 < 0  # the most that label 0 could ask
     close(second.distribution, [0.0, 1.0], atol=1e-15)  # label 1 asks for next to all, and is heir
     close(who._engine.scratch.b[:2], [1 + math.log2(p) + (1 - p) ** 2 / p**2 * second_moment, asks[1]], rtol=1e-12)
-    close(who.scores([[1.0]]), [[-32 / 15, 32 / 15]], rtol=1e-14)  # the certified learner is not heard yet
+    close(who.scores([[1.0]]), [[-32 / 15, 32 / 15]], rtol=1e-14)  # the certified learner has no weight yet
     who.learn(second, label=1)
     assert who.advice.cost == -0.25  # + 1 - 1: k° was right, and played
-    # Stacking: τ = softmax(∓32/15), r = ±τ_0; g_j = -2τ_0·score; the certified learner is heard from now on.
+    # Stacking: τ = softmax(∓32/15), r = ±τ_0; g_j = -2τ_0·score; the certified learner has a weight from now on.
     tau = 1 / (1 + math.exp(64 / 15))
     g = -2 * tau * np.array([LN2 / 2, 1.6, 8 / 3])
     close(state.u[:3], [0, 0.5, 0.5] - g / np.sqrt(1 + g**2), rtol=1e-12)
@@ -317,7 +317,7 @@ def test_the_first_bandit_hit_by_hand():
     assert t.psi == pytest.approx(0.5, rel=1e-14) and (t.mistakes, t.waiting, t.certified) == (0, 0, 0)
     close(list(who.advice.weights.values()), np.array([3, 3, 2, 3]) / 11 * 0.99 + 0.0025, rtol=1e-12)
     W = state.W.reshape(5, 2)
-    close(W[4], 0.0)  # the certified learner learns nothing in free rounds
+    close(W[4], 0.0)  # the certified learner learns nothing in exploiting rounds
     close(W[0], np.array([0.5, -0.5]) / LN2, rtol=1e-14)
     close(W[1], [0.5, 0.0], rtol=1e-14)
     close(W[2], np.array([2 / 3 * math.sqrt(0.9), -math.sqrt(1.125) / 3]) * 48 / 11, rtol=1e-14)
@@ -576,7 +576,7 @@ def test_new_labels_leave_the_scores_of_the_others(feedback):
 
 
 @pytest.mark.parametrize("feedback", FEEDBACKS)
-def test_saved_with_answers_missing_it_goes_on_as_if_nothing_were(feedback, tmp_path):
+def test_saved_with_feedback_missing_it_continues_unchanged(feedback, tmp_path):
     s = noisy_stream(60)
     given = {"reach": 1.0, "budget": 0.05} if feedback == "bandit" else {}
     who = learner(feedback, guard=5.0, **given)
@@ -607,7 +607,7 @@ def test_a_last_label_that_is_none_is_refused(feedback):
             advised.check_state(who.settings, who.problem, who.state)
 
 
-def test_bandit_answers_that_come_late_end_the_certificate():
+def test_late_bandit_feedback_ends_the_certificate():
     s = noisy_stream(10)
     who = learner("bandit")
     decisions = [who.decide(x) for x in s.X[:3]]
@@ -737,7 +737,7 @@ def test_advice_in_any_measure_and_as_labels(feedback):
 
 
 @pytest.mark.parametrize("feedback", FEEDBACKS)
-def test_advice_given_once_is_not_heard_again(feedback):
+def test_advice_given_once_is_not_used_again(feedback):
     """A later round without advice is like one of a learner that never had any; the caller keeps its weight."""
     s = noisy_stream(80)
     who = learner(feedback)

@@ -122,7 +122,7 @@ def test_it_learns_and_batches_learn_too():
         assert (mine.predict(X[half:]) == y[half:]).mean() > 0.8, more
 
 
-def test_before_anything_is_told_every_label_is_alike():
+def test_before_any_feedback_every_label_is_alike():
     for d, K in [(1, 2), (1, 4), (2, 2), (3, 3)]:
         X = np.random.default_rng(0).normal(size=(5, d))
         mine = learner(K)

@@ -87,7 +87,7 @@ def test_ten_thousand_updates_leave_the_covariances_of_a_fresh_inverse():
         np.testing.assert_allclose(S @ A[k], np.eye(d), atol=1e-8)
 
 
-def test_right_answers_with_a_small_margin_teach_and_with_a_wide_one_do_not():
+def test_right_labels_with_a_small_margin_update_and_with_a_wide_one_do_not():
     learner = gaptron.Learner("arow", n_classes=3)
     learner.learn(learner.decide([1.0, 0.0]), label=0)  # a tie, played right
     first = learner.weights

@@ -15,7 +15,7 @@ from tests.one_round import state_after
 
 
 def textbook(X, y, K, alpha, eta, matrix, u):
-    """By the definitions, solving anew each round."""
+    """By the definitions, solving in each round."""
     d = X.shape[1]
     A, b, labels = np.array([(1 + alpha) ** 2 * np.eye(d)] * K), np.zeros((K, d)), []
     keep = np.eye(d) if matrix == "diagonal" else np.ones((d, d))
@@ -80,7 +80,7 @@ def test_ten_thousand_updates_leave_the_inverse_and_the_weights_of_a_fresh_solve
 
 @pytest.mark.parametrize("alpha", [1.0, 0.5, 0.0, -0.4])
 def test_what_is_learned_is_unbiased(alpha):
-    """Under the model the label is right with chance (α + q)/(1 + α); then the mean of s over truth and coin is q."""
+    """Under the model the label is right with probability (α + q)/(1 + α); the mean of s over truth and coin is q."""
     q, grid = -0.3 if alpha > 0.3 else 0.6, (np.arange(2000) + 0.5) / 2000
     learner = gaptron.Learner("confidit", n_classes=2, feedback="bandit", alpha=alpha, seed=0)
     decision = learner.decide([1.0])

@@ -41,7 +41,7 @@ def test_a_whole_run_equals_the_textbook(oracle):
     assert len(kinds) == 4
 
 
-def test_every_available_label_keeps_its_share_however_sure_it_is():
+def test_every_available_label_keeps_its_share_however_confident_it_is():
     run = learner(epsilon=0.06)
     for _ in range(50):
         decision = run.decide([1.0, 0.0])

@@ -67,7 +67,7 @@ def estimate(s, z, q, y, label):
 
 
 def second_moment(s, z, q, y):
-    """E‖ĝ‖²/‖x‖² when y is the truth, label by label (all wrong ones teach alike)."""
+    """E‖ĝ‖²/‖x‖² when y is the truth, label by label (all wrong ones have the same update)."""
     c = plain.coefficients(Loss(s.loss).word, z, y, s.beta)
     if not s.bandit:
         return (1 + 2 * s.delay) * float(c @ c)
@@ -256,15 +256,15 @@ def test_drawing_at_zero_does_not_pick_a_label_of_next_to_no_probability(feedbac
     label = file.decide(s, file.FrugalState(W * 1e18, total), x, rd, work, 0.0)
     if feedback == "full":
         assert label == 1 and rd.p[0] < 1e-17
-    else:  # what an answer would be weighted with is given 2⁻⁴⁰, and may then be drawn
+    else:  # what feedback would be weighted with is given 2⁻⁴⁰, and may then be drawn
         assert rd.p[label] >= 2.0**-40 and rd.p[0] == rd.p[2] == 2.0**-40
 
 
-# --- labels left out, answers worth a fraction ----------------------------------------------------------------
+# --- unavailable labels, fractional rewards ----------------------------------------------------------------
 
 
 def learned(s, state, work, rd, x, label, reward):
-    """ĝ without its ⊗ x, as `learn` takes it from an answer to `label`."""
+    """ĝ without its ⊗ x, as `learn` takes it from feedback on `label`."""
     mine, own = copy.deepcopy((state, work))
     rd.feedback[0].reward, rd.feedback[0].propensity = reward, rd.p[label]
     file.learn(s, mine, x, rd, own, int(label), int(label) if reward > 0.0 or not s.bandit else UNKNOWN)
@@ -314,7 +314,7 @@ def test_with_labels_left_out_a_round_is_one_of_the_others_alone(loss, feedback,
 @some
 @given(st.data())
 def test_rewards_are_unbiased_and_vary_less_than_coins(data):
-    """THEORY: E ĝ = Σ_k (r_k + (1 - s)/K) c^k, s = Σ r_k; and E‖ĝ‖² is at most that of answers by coins."""
+    """THEORY: E ĝ = Σ_k (r_k + (1 - s)/K) c^k, s = Σ r_k; and E‖ĝ‖² is at most that of outcomes drawn by coins."""
     z = np.clip(data.draw(scores((2, 3, 5))), -4, 4)
     K = len(z)
     s = file.recommend(problem("logistic", "bandit", K))
@@ -734,7 +734,7 @@ def test_looking_leaves_the_certificate_and_deciding_moves_it_once(loss, feedbac
     told = who.certificate
     give_feedback(who, opened[2], 0)
     give_feedback(who, opened[0], 1)
-    assert who.certificate == told  # an answer moves nothing of it; unanswered ones have moved it already
+    assert who.certificate == told  # feedback changes nothing of it; missing feedback has moved it already
     assert trace.note("level").sum() <= level
 
 

@@ -68,7 +68,7 @@ def test_other_algorithms_refuse_a_graph():
         gaptron.Learner("gaptron", n_classes=4, feedback=RING)
 
 
-def test_answers_must_be_what_the_graph_shows():
+def test_feedback_must_be_what_the_graph_reveals():
     learner = gaptron.Learner("gappletron", classes=["ham", "spam"], feedback="apple-tasting", norm=2.0, seed=0)
     decisions = [learner.decide([1.0, 0.0]) for _ in range(20)]
     ham = next(d for d in decisions if d.label == "ham")

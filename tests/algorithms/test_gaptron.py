@@ -87,7 +87,7 @@ def test_five_rounds_of_the_logistic_loss_by_hand():
     q2 = 1 / (1 + math.exp(-2 * w1))
     w2 = w1 + (1 - q2) / 4
     q3 = 1 / (1 + math.exp(-2 * w2))
-    w3 = w2 - q3 / 4  # round 3 answers 0
+    w3 = w2 - q3 / 4  # round 3 has label 0
     w4 = 0.25 * 0.5 * 0.5  # round 4: x = (0, ½), a tie again
     s5 = 2 * (0.6 * w3 + 0.8 * w4)
     q5 = 1 / (1 + math.exp(-s5))
@@ -348,7 +348,7 @@ def test_a_separable_stream_is_learned():
         assert (learner.predict(X) == y).mean() > 0.95
 
 
-def test_zero_rows_teach_nothing():
+def test_zero_examples_change_nothing():
     for loss in LOSSES:
         learner = gaptron.Learner("gaptron", n_classes=3, loss=loss, norm=1.0, seed=0)
         learner.play(np.zeros((5, 2)), [0, 1, 2, 0, 1])

@@ -26,7 +26,7 @@ OWN_WAYS = [case for case in cases() if case.file.CARD.growth != Growth() and no
 CHOSEN = {str(case): case for case in [*CASES.values(), *OWN_WAYS]}.values()
 GROWING = [case for case in CHOSEN if case.file.CARD.growth.possible and case.feedback != "graph"]
 MIXTURES = [name for name in NAMES if not load(name).CARD.growth.possible]
-# Under bandit feedback the draw depends on the order of labels, and so does a perceptron's answer when scores are tied.
+# Under bandit feedback the draw depends on the order of labels, and so does a perceptron's label when scores are tied.
 TIES = {"perceptron", "second-order-perceptron"}
 ORDERLESS = [c for c in GROWING if c.most > 2 and c.feedback == "full" and c.algorithm not in TIES]
 WIDE = 6
@@ -72,11 +72,11 @@ def test_a_label_added_later_has_weight_zero_and_is_learned(case, rows):
     assert 0.0 < ratio <= 1.0 + 1e-12
     np.testing.assert_allclose(after[[0, 2, 3]], before * ratio, rtol=1e-9, atol=1e-12)
     same = new[:, [0, 2, 3]].argmax(axis=1) == scores.argmax(axis=1)
-    # A new label takes a share of every adviser's probability, not the same of each: their mixture may shift a little.
+    # A new label takes a share of every expert's probability, not the same of each: their mixture may shift a little.
     assert same.mean() > 0.9 if case.algorithm == "advised-gaptron" else same.all()
     assert learner.settings == case.learner(classes=list(learner.classes)).settings
     np.testing.assert_allclose(learner.distribution(stream.X).sum(axis=1), 1.0)
-    # A row of its own, which the new label answers every time: it must come to be the answer.
+    # An example whose true label is always the new one: it must become the prediction.
     X = np.zeros((400, WIDE))
     X[:, 3] = 1.0
     learner.play(rows(X), ["b"] * 400)

@@ -81,7 +81,7 @@ def test_the_points_are_standard_and_balanced():
     np.testing.assert_allclose(np.cov(points.T), np.eye(3), atol=0.1)
 
 
-def test_what_it_is_sure_of_is_drawn_closer_to_the_middle_than_the_mean_says():
+def test_confident_predictions_are_drawn_closer_to_the_middle_than_the_mean():
     """Doubt about the weights is doubt about the label: before any round q̄ is uniform, and later flatter than q."""
     X, y, K = noisy_stream(30, d=4)
     learner = gaptron.Learner("laplace", n_classes=K, nu=3.0, play="sample", norm=1.0)

@@ -86,7 +86,7 @@ def test_chains_agree_with_the_grid():
     y = (X[:, 0] > 0).astype(int)
     exact, chains = learner(nu=2.0, grid=40_000, mu=0.8), learner(nu=2.0, grid=0, mu=0.8, chains=400, steps=10)
     exact.play(X, y)
-    for t in range(80):  # the same answers to both
+    for t in range(80):  # the same feedback to both
         decision = chains.decide(X[t])
         chains.learn(decision, correct=bool(decision.label == y[t]))
     tests = np.linspace(-1, 1, 9)[:, None]

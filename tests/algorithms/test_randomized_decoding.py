@@ -42,7 +42,7 @@ scores = st.lists(st.floats(-40, 40), min_size=2, max_size=12).map(np.array)
 
 @settings(deadline=None)
 @given(scores)
-def test_the_chance_of_a_mistake_is_at_most_ln_2_times_the_loss(z):
+def test_the_probability_of_a_mistake_is_at_most_ln_2_times_the_loss(z):
     pi, p = softmax(z), np.zeros(len(z))
     top = int(z.argmax())
     file.decode(pi, np.ones(len(z), dtype=bool), top, float(np.delete(pi, top).sum()), 0.0, p)

@@ -19,7 +19,7 @@ def problem(K=3, d=4, X=1.0):
 
 
 def textbook_full(X, y, K, a):
-    """By inverting A anew each round. Returns labels, W, A, and Σ g'A⁻¹g/(1 + g'A⁻¹g)."""
+    """By inverting A in each round. Returns labels, W, A, and Σ g'A⁻¹g/(1 + g'A⁻¹g)."""
     d = X.shape[1]
     A, theta, labels, spent = a * np.eye(K * d), np.zeros(K * d), [], 0.0
     for x, truth in zip(X, y):

@@ -79,7 +79,7 @@ def test_six_rounds_by_hand():
     decision = run.decide([-1.0])  # both say no
     np.testing.assert_array_equal(decision.distribution, [0.5, 0.5])
     run.learn(decision, correct=False)
-    np.testing.assert_array_equal(run.weights[:, 0], [1.0, 1.0])  # a wrong guess among noes teaches nothing
+    np.testing.assert_array_equal(run.weights[:, 0], [1.0, 1.0])  # a wrong label with no positive score changes nothing
     decision = run.decide([-1.0])
     run.learn(decision, correct=True)
     W[decision.label] -= 1.0
@@ -123,7 +123,7 @@ def test_rows_longer_than_one_are_divided_by_the_norm():
     assert np.isfinite(one.scores(100 * X)).all()  # looking at a row longer than promised
 
 
-def test_memory_is_bounded_by_the_support_and_a_full_room_forgets_at_random():
+def test_memory_is_bounded_by_the_support_and_a_full_buffer_replaces_at_random():
     X, y, K = random_stream(400, K=3, seed=3)
     X = X / np.linalg.norm(X, axis=1).max()
     run, other = learner(K, kernel=True, norm=1.0, support=20), learner(K, kernel=True, norm=1.0, support=20)
@@ -133,7 +133,7 @@ def test_memory_is_bounded_by_the_support_and_a_full_room_forgets_at_random():
     assert state.size[0].rows == 20 and state.S.shape == (20, X.shape[1]) and state.A.shape == (20, K)
     at = [int(np.flatnonzero((X == row).all(axis=1))[0]) for row in state.S]  # every row kept is one that was seen
     assert len(set(at)) == 20
-    # A row's chance to survive falls by 1/20 with each newer one: the ages spread, neither the first nor the last 20.
+    # The probability of being kept falls by 1/20 with each newer example: neither the first nor the last 20 are kept.
     assert min(at) < 370 and max(at) > 300 and np.std(at) > 10
     assert (np.abs(state.A).sum(axis=1) > 0).all() and set(np.unique(state.A)) <= {-1.0, 0.0, 1.0}
 
@@ -199,7 +199,7 @@ def test_the_kernel_learns_a_cone_that_one_hyperplane_cannot_cut_out():
     bent.play(X[:10_000], y[:10_000]), straight.play(X[:10_000], y[:10_000])
     late = [run.play(X[10_000:], y[10_000:]).mistakes / 2000 for run in (bent, straight)]
     assert late[0] < 0.015 and late[1] > 0.03
-    assert bent._engine.state.size[0].rows < 1000  # there was room for every row
+    assert bent._engine.state.size[0].rows < 1000  # there was a place for every row
 
 
 def test_there_is_no_bound_from_a_comparator_and_the_reason_is_said():

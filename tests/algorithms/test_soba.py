@@ -20,7 +20,7 @@ def problem(K=3, d=4, X=1.0, T=1000):
 
 
 def textbook(X, y, K, a, gamma, matrix, u):
-    """By the definitions: A as a matrix, θ as a vector, solved anew each round."""
+    """By the definitions: A as a matrix, θ as a vector, solved in each round."""
     d = X.shape[1]
     n = K * d
     A, theta, total = a * np.eye(n), np.zeros(n), 0.0

@@ -116,7 +116,7 @@ def test_likelihood_coefficients_are_derivatives():
         np.testing.assert_allclose(r, numeric, atol=1e-8)
 
 
-def test_an_answer_worth_a_fraction_mixes_right_and_wrong_and_right_is_told():
+def test_a_fractional_reward_mixes_the_gradients_of_right_and_wrong():
     p, told, wrong, r = plain.softmax(np.array([0.3, -1.0, 0.8])), np.zeros(3), np.zeros(3), np.zeros(3)
     likelihood.label_gradient(p, 1, told)
     likelihood.reward_gradient(p, 1, 1.0, r)
@@ -126,7 +126,7 @@ def test_an_answer_worth_a_fraction_mixes_right_and_wrong_and_right_is_told():
     np.testing.assert_allclose(r, 0.35 * told + 0.65 * wrong, rtol=1e-14)
 
 
-def test_a_sure_model_that_was_wrong_moves_at_most_a_thousand():
+def test_a_confident_model_that_was_wrong_moves_at_most_a_thousand():
     r = np.zeros(2)
     likelihood.reward_gradient(np.array([1.0, 0.0]), 0, 0.0, r)
     np.testing.assert_allclose(r, [0.0, 0.0])

@@ -105,7 +105,7 @@ def test_q_is_a_distribution_and_no_label_falls_below_its_floor(f, gamma):
     assert (np.diff(q[others]) >= -1e-15).all()  # the smaller the gap, the likelier
 
 
-def test_the_clock_counts_decisions_answered_or_not():
+def test_the_exploration_counts_decisions_with_and_without_feedback():
     run = learner(3, c=10.0, step=0.5)
     run._engine.rng = np.random.default_rng(1)
     x = np.array([1.0, 0.5])
@@ -142,7 +142,7 @@ def test_the_coefficients_are_the_derivative_of_the_feedbacks_log_loss(z, data, 
     np.testing.assert_allclose(-W[:, 0], slopes, atol=1e-4, rtol=1e-4)
 
 
-def test_a_sure_softmax_that_missed_moves_by_no_more_than_the_guard_allows():
+def test_a_confident_softmax_that_missed_moves_by_no_more_than_the_guard_allows():
     f, r = np.array([1.0, 0.0]), np.zeros(2)
     W = np.zeros((2, 1))
     oracles.fit(W, W.copy(), np.array([1.0]), oracles.SOFTMAX, oracles.CONSTANT, 1.0, f, 0, 0.0, r)

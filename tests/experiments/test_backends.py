@@ -179,7 +179,7 @@ def gone(group: int) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A scheduler and two workers, each a process of its own; the scheduler's address."""
+    """A scheduler and two workers, each a separate process; the scheduler's address."""
     pytest.importorskip("distributed")
     folder = tmp_path_factory.mktemp("dask")
     file = folder / "scheduler.json"

@@ -157,7 +157,7 @@ def test_which_algorithms_need_a_radius(feedback, needed):
     task = Task("s", "gaptron", feedback, "hinge", 0, {})
     assert needs_radius(task) is needed
     assert not needs_radius(task._replace(settings={"radius": 2.0}))
-    assert not needs_radius(Task("s", "newtron", "bandit", "logistic", 0, {}))  # has one of its own, as published
+    assert not needs_radius(Task("s", "newtron", "bandit", "logistic", 0, {}))  # has a published one
 
 
 def test_graph_feedback_is_for_algorithms_that_support_it():

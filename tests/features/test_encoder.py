@@ -194,7 +194,7 @@ def test_words_beyond_the_cap_share_buckets():
     assert one_by_one(Encoder(Features(most_words=3, buckets=2)), rows) == encoded  # whatever Python hashes like
 
 
-def test_memory_grows_with_words_and_room_is_doubled():
+def test_memory_grows_with_categories_and_is_doubled():
     encoder = Encoder(Features())
     widths = [encoder.encode_row({"id": f"user {i}"}, learn=True).width for i in range(5000)]
     assert set(widths) == {16 << n for n in range(10)}

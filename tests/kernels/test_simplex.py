@@ -111,7 +111,7 @@ def test_draw_never_plays_a_label_of_probability_zero():
 
 def test_draw_at_zero_does_not_pick_a_label_of_next_to_no_probability():
     assert simplex.draw(np.array([1e-300, 1.0]), 1, 0.0) == 1
-    assert simplex.draw(np.array([1e-15, 1.0]), 1, 0.0) == 0  # a step of u or more is no accident
+    assert simplex.draw(np.array([1e-15, 1.0]), 1, 0.0) == 0  # a step of u or more is not an accident
 
 
 def test_what_rounding_leaves_goes_to_the_top():

@@ -84,7 +84,7 @@ def test_a_full_disk_loses_no_line_that_was_acknowledged(tmp_path, name, room):
 
 
 def test_a_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
-    """The half that got through is cut off at once, and the next line begins a line of its own."""
+    """The half that got through is cut off at once, and the next line starts on a new line."""
     path, mine = tmp_path / "live.jsonl", learner()
     real = os.write
 

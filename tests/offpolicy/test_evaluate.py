@@ -104,7 +104,7 @@ def test_evaluating_a_frozen_learner_changes_nothing():
 
 
 def test_the_intervals_of_a_frozen_learner_contain_the_truth():
-    """Trained elsewhere, judged on logs of rows whose truth is known: the intervals hold what it would have done."""
+    """Trained elsewhere, evaluated on logs of rows whose truth is known: the intervals hold what it would have done."""
     mine = learner()
     mine.play(X[:300], Y[:300])
     held = {}
@@ -382,7 +382,7 @@ def test_a_worse_learner_is_said_to_be_worse():
     assert evaluate_frozen(learner(), good).conclusion.startswith("worse than the log: ")
 
 
-def test_what_cannot_be_told_is_said_with_what_would_tell():
+def test_an_inconclusive_result_says_what_data_would_decide():
     """A learner that has seen nothing plays as the uniform log did."""
     words = evaluate_frozen(learner(), uniform_log(whole=True)).conclusion
     assert words.startswith("inconclusive: ") and "overlap" in words

@@ -221,7 +221,7 @@ def test_logs_may_stand_one_after_the_other_and_carry_more_fields(tmp_path):
     np.testing.assert_array_equal(log.reward, [1, 0])
 
 
-# --- written as decisions are answered ----------------------------------------------------------------------
+# --- written as feedback arrives ----------------------------------------------------------------------
 
 
 def learner(**more):

@@ -80,7 +80,7 @@ class Callers:
         self.answered: dict[str, bool] = {}
         self.tried: dict[str, list[float]] = {}
         self._count = 0
-        self.outcomes_to = ""  # another service, if answers do not go where decisions are made
+        self.outcomes_to = ""  # another service, if outcomes do not go where decisions are made
 
     def work(self, url: str, seconds: float, callers: int = 8) -> None:
         asyncio.run(self._work(url, seconds, callers))
@@ -111,7 +111,7 @@ class Callers:
             return
         assert response.status_code in (200, 201), response.text
         body = response.json()
-        assert self.decided.setdefault(event, body) == body, "a retry got another answer"
+        assert self.decided.setdefault(event, body) == body, "a retry got another response"
         right = body["label"] == "chat"
         response = await client.put(f"{self.outcomes_to}{path}/{event}/outcome", json={"correct": right})
         if response.status_code == 503:

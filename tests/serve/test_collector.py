@@ -41,5 +41,5 @@ def test_cached_decisions_are_not_tracked(tmp_path: Path, spec: dict[str, Any], 
     second = walked_after(1)
     assert len(served.service.coordinator._cache) == 2 * MANY
     # SQLite's module keeps up to 200 dead references to cursors; what is remembered would be several objects each.
-    assert second - first < MANY, f"{second - first} objects more after {MANY} decisions and answers"
+    assert second - first < MANY, f"{second - first} objects more after {MANY} decisions and outcomes"
     served.close()

@@ -274,13 +274,13 @@ def test_processes_that_are_killed_lose_nothing(database: str, tmp_path: Path) -
         before = len(callers.answered)
         assert before > 20
         first.signal(signal.SIGKILL)
-        callers.work(replicas[1].url, 1.0)  # decided, not answered
+        callers.work(replicas[1].url, 1.0)  # decisions without outcomes
         assert len(callers.decided) > len(callers.answered)
         second.wait_ready()
         callers.at(replicas[1], second)
         callers.work(replicas[1].url, 2.0)
         assert len(callers.answered) > before
-        time.sleep(2.5)  # the leader takes in what was not answered
+        time.sleep(2.5)  # the leader takes in decisions without outcomes
         second.stop()
     callers.check(database)
 

@@ -1,4 +1,4 @@
-"""The room's front door."""
+"""The public names of the package."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Advised Gaptron's promises on whole runs, whatever its advisers do: on every path, or over all of small games."""
+"""Advised Gaptron's promises on whole runs, whatever its experts predict: on every path, or over all of small games."""
 
 import math
 
@@ -79,7 +79,7 @@ def who_labels(who):
 
 
 def check_full(seen):
-    """All that the theorem says of a run answered at once."""
+    """All that the theorem says of a run with immediate feedback."""
     who, nothing = seen.who, np.zeros((seen.who.problem.n_classes, seen.who.problem.n_features))
     certificate = file.certificate(who.settings, who.state)
     assert seen.paid <= seen.best() + 1e-9  # the best (U, v) at all
@@ -111,7 +111,7 @@ def test_streams_keep_the_bound_whatever_the_advice(name, adviser):
 @pytest.mark.parametrize("adviser", ["none", "liar", "right"])
 @pytest.mark.parametrize("kind", ["least", "repeat", "tie", "turn"])
 def test_adversaries_do_not_break_the_bound(kind, adviser):
-    """The truth is named after q is seen; the adviser knows it and helps, or lies."""
+    """The truth is named after q is seen; the advice knows it and helps, or misleads."""
     for K in (2, 4):
         rng = np.random.default_rng(K)
         who, X = Player("full", K, 2), rng.normal(size=(100, 2)) * 10.0 ** rng.uniform(-1, 1, size=(100, 1))
@@ -157,7 +157,7 @@ def test_the_step_follows_the_largest_cost_down_to_its_floor(scale):
 
 
 def orders(kind, T, rng):
-    """After each round, which rounds are answered."""
+    """After each round, which rounds have feedback."""
     due = [[] for _ in range(T)]
     if kind == "random":
         for t in range(T):
@@ -172,7 +172,7 @@ def orders(kind, T, rng):
 
 @pytest.mark.parametrize("order", ["random", "reversed", "adversarial"])
 @pytest.mark.parametrize("adviser", ["none", "liar", "right"])
-def test_late_answers_keep_the_bound_with_the_sum_of_their_gaps(order, adviser):
+def test_late_feedback_keeps_the_bound_with_the_sum_of_its_gaps(order, adviser):
     """Σ(1 - q_s(y)) ≤ L(U) + (X²‖U‖² + 25)/(2ε) + max(0, G), G by a second implementation."""
     rng = np.random.default_rng(3)
     positive = 0
@@ -218,7 +218,7 @@ def test_late_answers_keep_the_bound_with_the_sum_of_their_gaps(order, adviser):
 
 
 def every_path(who, world, T, seen=(), propensity=1.0):
-    """All draws: the chance of the path, its rounds (x, y, A, label) and the player at its end."""
+    """All draws: the probability of the path, its rounds (x, y, A, label) and the player at its end."""
     if len(seen) == T:
         yield propensity, seen, who
         return
@@ -253,7 +253,7 @@ def reacting(K, d, seed, adviser):
 
 
 def least_bound(certificates, K, d):
-    """E[L(U)] + E[C(U)] for the best U fixed before the draws; of each path its chance, its rounds, its certificate."""
+    """E[L(U)] + E[C(U)] for the best U fixed before the draws; of each path: probability, rounds, certificate."""
 
     def bound(flat):
         U, value = flat.reshape(K, d), 0.0
@@ -268,13 +268,13 @@ def least_bound(certificates, K, d):
 @pytest.mark.parametrize("K, T, games", [(2, 4, 24), (3, 3, 12)])
 @pytest.mark.parametrize("adviser", ["none", "liar", "right", "sometimes"])
 def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
-    """E[M] ≤ E[L(U)] + E[C(U)], U the best fixed before the draws, C with its free rounds."""
+    """E[M] ≤ E[L(U)] + E[C(U)], U the best fixed before the draws, C with its exploiting rounds."""
     d, mixed, tightest = 2, 0, 0.0
     for seed in range(games):
         rng = np.random.default_rng(seed)
         D, pace = float(rng.choice([0.3, 1.0, 3.0])), float(rng.choice([0.5, 1.0, 5.0]))
         first = 2 * E0 / K * float(rng.choice([0.1, 1.0, 1.0, 5.0]))
-        room = [0.0, 1.2, 1.7, 3.0][seed % 4]  # b_1: so many misses may the first free rounds cost
+        room = [0.0, 1.2, 1.7, 3.0][seed % 4]  # b_1: so many misses may the first exploiting rounds cost
         budget = room * 2 * min(first, pace * D / math.sqrt(K)) / (D**2 + 10)
         settings = AdvisedBandit(D, budget, pace, math.inf, 0, first)
         paths = list(every_path(Player("bandit", K, d, settings=settings), reacting(K, d, seed, adviser), T))
@@ -290,11 +290,11 @@ def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
     assert tightest > 0.2 or adviser == "right"  # the bound is not so far off that nothing could break it
 
 
-# --- bandit: answers that come late -----------------------------------------------------------------------------
+# --- bandit: late feedback -----------------------------------------------------------------------------
 
 
 def every_late_path(who, world, waits, seen=(), waiting=(), propensity=1.0):
-    """All draws where round s is answered `waits[s]` decisions late. Yields as `every_path`, the answered rounds."""
+    """All draws where the feedback on round s is `waits[s]` decisions late. Yields as `every_path`."""
     t = len(seen)
     if t == len(waits):
         yield propensity, [seen[s] for s in range(t) if s + waits[s] < t], who
@@ -319,8 +319,8 @@ def every_late_path(who, world, waits, seen=(), waiting=(), propensity=1.0):
 
 @pytest.mark.parametrize("K, T, games", [(2, 5, 12), (3, 4, 6)])
 @pytest.mark.parametrize("adviser", ["none", "liar", "sometimes"])
-def test_the_bandit_bound_holds_for_late_answers_on_small_games(adviser, K, T, games):
-    """E[M] ≤ E[L(U)] + E[C(U)] over the rounds answered; the world reacts to answers, not to draws before them."""
+def test_the_bandit_bound_holds_for_late_feedback_on_small_games(adviser, K, T, games):
+    """E[M] ≤ E[L(U)] + E[C(U)] over the rounds with feedback; the world reacts to feedback, not to draws before it."""
     d, late_ones = 2, 0
     for seed in range(games):
         rng = np.random.default_rng([seed, K])
@@ -345,8 +345,8 @@ def test_the_bandit_bound_holds_for_late_answers_on_small_games(adviser, K, T, g
 
 
 @pytest.mark.parametrize("guard", [math.inf, 6.0])
-def test_with_delay_no_decision_depends_on_a_draw_before_its_answer(guard):
-    """The proof needs it. Without delay the plays of a label not yet answered do steer: the test can fail."""
+def test_with_delay_no_decision_depends_on_a_draw_before_its_feedback(guard):
+    """The proof needs it. Without delay the plays of a label without feedback do steer: the test can fail."""
     differ, tried = {0: 0, 20: 0}, 0
     for delay in differ:
         rng = np.random.default_rng(3)
@@ -397,7 +397,7 @@ def test_the_certificate_is_the_theorems_cost():
 @pytest.mark.parametrize("late", [0, 12])
 @pytest.mark.parametrize("adviser", ["none", "uniform"])
 def test_free_rounds_keep_their_budget_and_leave_the_certified_learner_alone(adviser, late):
-    """M + O - Ψ ≤ b_t in every round; ε falls and b rises; Θ and g are the same bits after a free round."""
+    """M + O - Ψ ≤ b_t in every round; ε falls and b rises; Θ and g are the same bits after an exploiting round."""
     for K, seed in ((2, 0), (3, 1), (5, 2)):
         rng = np.random.default_rng(seed)
         who, waiting, b, step, kinds = Player("bandit", K, 3, reach=2.0, budget=0.3), [], 0.0, math.inf, [0, 0]
@@ -524,7 +524,7 @@ def test_the_bound_before_the_run_is_above_every_certificate():
 def with_a_caller(feedback, caller, late, guard):
     """200 rounds against an adversary that names the truth after the draw is seen, and may take labels away.
 
-    Returns the largest M - 1.1·M(caller) over the rounds with advice, after any round, answered or not; and how often
+    Returns the largest M - 1.1·M(caller) over the rounds with advice, with feedback or not; and how often
     the guard forced the caller's label.
     """
     K, rng, forced, worst = 3, np.random.default_rng(5), 0, -math.inf
@@ -553,7 +553,7 @@ def with_a_caller(feedback, caller, late, guard):
         waiting.append((kept, y))
         while len(waiting) > rng.integers(0, late + 1):
             kept, y = waiting.pop(int(rng.integers(len(waiting))))
-            if rng.random() < 0.95:  # some answers never come
+            if rng.random() < 0.95:  # some feedback never comes
                 who.learn_late(kept, truth=y)
     return worst, forced
 
@@ -575,7 +575,7 @@ def test_without_a_guard_there_is_a_caller_who_does_better(feedback):
     assert worst > 2.0 and forced == 0
 
 
-def test_what_waits_for_its_answer_does_not_show_its_draw():
+def test_a_pending_decision_does_not_show_its_draw():
     """Two runs whose outstanding draw differs: nothing but the count of questions asked tells them apart."""
     rng = np.random.default_rng(0)
     who = Player("bandit", 3, 2, reach=1.0, budget=0.0, guard=5.0)

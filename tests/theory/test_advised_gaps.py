@@ -1,7 +1,7 @@
 """Advised Gaptron's proofs, round by round: what labels may ask for, gaps, gradients, and means over the draw.
 
 The gap is always worked out from the definition, 1 - q(y) - ℓ^y + E[(η/2)‖ĝ‖² + (ερ²/2)ĝ_v²], averaging over the label
-drawn, from the r that the proof speaks of; never from the b and c of the code.
+drawn, from the r of the proof; never from the b and c of the code.
 """
 
 import math
@@ -198,7 +198,7 @@ def test_what_is_learned_is_the_gradient_of_both_blocks(sizes, data):
 
 
 def certified_updates(who, x, advice, available, rewards):
-    """For every label that may be drawn: its chance, and what the certified learner learns, by the real `learn`."""
+    """For every label that may be drawn: its probability, and the certified learner's update, by the real `learn`."""
     who.score(x, advice, available)
     assert not who.work.decision[0].exploiting
     q, rows = who.rd.p.copy(), who.certified
@@ -240,7 +240,7 @@ def test_what_a_bandit_learns_is_unbiased_and_as_large_as_the_gap_thinks(data):
         r = rewards[A]
         wanted = np.zeros(K)
         wanted[A] = (r + (1 - r.sum()) / n) @ c
-        assert x[0] or not a[q == 0].any()  # a label that teaches nothing need not be drawn
+        assert x[0] or not a[q == 0].any()  # a label without an update need not be drawn
         assert not x[0] or (q > 0).all()
         size = 1 + np.max(1 / q[q > 0])
         if x[0]:
@@ -274,7 +274,7 @@ def test_with_fewer_labels_the_common_part_must_not_be_left_out():
 @some
 @given(st.data())
 def test_a_reward_as_a_weight_varies_no_more_than_a_coin(data):
-    """E‖ĝ‖² with r/q is at most that of an answer drawn right with chance r."""
+    """E‖ĝ‖² with r/q is at most that of an outcome drawn right with probability r."""
     who, x, advice, available = data.draw(states("bandit", (2, 3, 5), largest=0.0))
     who.total.v_gradient = 0.0
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -291,7 +291,7 @@ def test_a_reward_as_a_weight_varies_no_more_than_a_coin(data):
     assert weight <= coin * (1 + 1e-9) + 1e-9
 
 
-def test_answers_0_and_1_and_rewards_of_0_and_1_are_the_same():
+def test_correct_and_rewards_of_0_and_1_are_the_same():
     rng = np.random.default_rng(0)
     one, two = (Player("bandit", 3, 4, reach=1.0, budget=0.02) for _ in range(2))
     for _ in range(60):

@@ -152,7 +152,7 @@ def test_e10_the_printed_smooth_hinge_grows_again_past_margin_one():
     assert printed(3.0) * T > bound_at_margin_one * 100
 
 
-def test_e11_a_sure_and_right_learner_that_draws_another_label_learns_nothing():
+def test_e11_a_correct_learner_with_a_wide_margin_that_draws_another_label_learns_nothing():
     learner = gaptron.Learner(
         "gaptron",
         loss="hinge",

@@ -108,7 +108,7 @@ def test_a_growing_row_every_round_keeps_the_bound(loss):
 
 
 def late_run(who, X, y, tau, seed):
-    """Answers in a random order, each missing from at most τ rounds (so at most τ are missing at any time)."""
+    """Feedback in a random order, each missing from at most τ rounds (so at most τ are missing at any time)."""
     rng = np.random.default_rng(seed)
     waiting, expected, most = [], 0.0, 0
     for t, x in enumerate(X):
@@ -347,7 +347,7 @@ def test_the_bandit_bound_known_before_the_run():
         assert file.bound(p, s, Comparator(100.0, XU / 1.5, T)) == pytest.approx(value, rel=1e-12)
 
 
-def test_a_hinge_that_is_sure_at_any_margin_is_refused():
+def test_a_hinge_that_is_zero_at_any_margin_is_refused():
     """(K-1)/β is not a number at β = 0."""
     with pytest.raises(SettingError, match="beta"):
         file.recommend(problem("hinge", "bandit", 3), beta=0.0)
@@ -365,7 +365,7 @@ def test_the_rule_compared_with_under_bandit_feedback_is_chosen_without_the_draw
 
 
 def test_a_certificate_is_not_shown_once_feedback_came_too_late():
-    """Like `bound`: what it says does not hold then (with full information it does: test_late_answers)."""
+    """Like `bound`: what it says does not hold then (with full information it does: test_late_feedback)."""
     s = noisy_stream(60)
     who = learner("logistic", "bandit", s.K)
     late_run(who, s.X, s.y, 5, seed=0)

@@ -1,4 +1,4 @@
-"""Averaged over the label drawn, what a bandit learner learns is what full information would teach."""
+"""Averaged over the label drawn, what a bandit learner learns is what full information would give."""
 
 import numpy as np
 import pytest

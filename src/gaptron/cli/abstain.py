@@ -18,64 +18,38 @@ if TYPE_CHECKING:
     from gaptron.streams import Chunks, Stream
     from gaptron.types import Matrix, Vector
 
-DATA, LEARN, SHOW = "Reading the file", "Learning", "Output"
+DATA, LEARN, SHOW = map(options.panel, ("Reading the file", "Learning", "Output"))
 DEFAULT_COST_COLUMN = "cost"
 SHOWN, MIN_WEIGHT = 5, 0.0005  # the summary lists at most so many experts, of at least this weight
 
 
 def abstain(
     file: Annotated[str, typer.Argument(help="A table of expert predictions and labels; - for standard input.")],
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="adahedge or exponential-weights.", rich_help_panel=LEARN)
-    ] = "adahedge",
-    cost: Annotated[
-        float | None, typer.Option(help="Cost of abstaining, if it is the same in every round.", rich_help_panel=LEARN)
-    ] = None,
-    late: Annotated[
-        bool,
-        typer.Option(
-            "--late", help="Costs become known with the label, not before the decision.", rich_help_panel=LEARN
-        ),
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.", rich_help_panel=LEARN)] = 0,
-    format_: Annotated[
-        str,
-        typer.Option("--format", help="csv, tsv, parquet or npz; by default from the extension.", rich_help_panel=DATA),
-    ] = "",
+    algorithm: Annotated[str, LEARN("--algorithm", "-a", help="adahedge or exponential-weights.")] = "adahedge",
+    cost: Annotated[float | None, LEARN(help="Cost of abstaining, if it is the same in every round.")] = None,
+    late: Annotated[bool, LEARN("--late", help="Costs become known with the label, not before the decision.")] = False,
+    seed: Annotated[int, LEARN(min=0, help="Seed of the random draws.")] = 0,
+    format_: Annotated[str, DATA("--format", help="csv, tsv, parquet or npz; by default from the extension.")] = "",
     label: Annotated[str, options.label(DATA)] = "",
     classes: Annotated[
-        str,
-        typer.Option(
-            help="The two labels, first that of -1, then that of +1; write --classes=a,b.", rich_help_panel=DATA
-        ),
+        str, DATA(help="The two labels, first that of -1, then that of +1; write --classes=a,b.")
     ] = "-1,1",
     cost_column: Annotated[
-        str,
-        typer.Option(
-            help="Column of the costs: its name, or its number without the label column.", rich_help_panel=DATA
-        ),
+        str, DATA(help="Column of the costs: its name, or its number without the label column.")
     ] = "",
     probabilities: Annotated[
         bool,
-        typer.Option(
-            "--probabilities",
-            help="Predictions are probabilities p of the +1 label; they are converted to 2p - 1.",
-            rich_help_panel=DATA,
-        ),
+        DATA("--probabilities", help="Predictions are probabilities p of the +1 label; they are converted to 2p - 1."),
     ] = False,
-    chunk: Annotated[
-        int | None,
-        typer.Option(min=1, help="Read this many rounds at a time instead of the whole file.", rich_help_panel=DATA),
-    ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="Write every round to this file (.csv or .parquet).", rich_help_panel=SHOW)
-    ] = None,
+    chunk: Annotated[int | None, DATA(min=1, help="Read this many rounds at a time instead of the whole file.")] = None,
+    trace: Annotated[Path | None, SHOW(help="Write every round to this file (.csv or .parquet).")] = None,
     json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
     """Predict -1 or +1 from the predictions of experts, or abstain at a cost; print the loss and the proven bounds.
 
-    The file has one row per round. Each expert has a column with numbers in [-1, 1], or with one of the --classes. One
-    column is the label; another may be the cost.
+    The file has one row per round. Each expert has a column with numbers in
+    [-1, 1], or with one of the --classes. One column is the label; another may
+    be the cost.
 
     gaptron abstain advice.csv --cost 0.2
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gaptron.experiments.plan import Plan
     from gaptron.experiments.task import Result
 
-WHAT, DATA, HOW, OUT = "What to compare", "Reading and preparing DATA", "Running", "Output"
+WHAT, DATA, HOW, OUT = map(options.panel, ("What to compare", "Reading and preparing DATA", "Running", "Output"))
 BACKENDS = ("processes", "dask")
 
 
@@ -33,88 +33,48 @@ def compare(
     ] = None,
     algorithms: Annotated[
         str | None,
-        typer.Option(
+        WHAT(
             "--algorithms",
             "-a",
             help="Algorithms or external models (river:forest.AMFClassifier), separated by commas.",
-            rich_help_panel=WHAT,
         ),
     ] = None,
-    feedback: Annotated[
-        str | None, typer.Option(help="full, bandit, or both: full,bandit.", rich_help_panel=WHAT)
-    ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="How many seeds (5), or which: 0,3,7.", rich_help_panel=WHAT)
-    ] = None,
+    feedback: Annotated[str | None, WHAT(help="full, bandit, or both: full,bandit.")] = None,
+    seeds: Annotated[str | None, WHAT(help="How many seeds (5), or which: 0,3,7.")] = None,
     grid: Annotated[
-        bool,
-        typer.Option(
-            "--grid/--no-grid",
-            help="Also try several settings of each baseline and show the best one.",
-            rich_help_panel=WHAT,
-        ),
+        bool, WHAT("--grid/--no-grid", help="Also try several settings of each baseline and show the best one.")
     ] = True,
-    bounds: Annotated[
-        str | None, typer.Option(help="Compute bounds for the first seed, all or none.", rich_help_panel=WHAT)
-    ] = None,
+    bounds: Annotated[str | None, WHAT(help="Compute bounds for the first seed, all or none.")] = None,
     radius: Annotated[
-        float | None,
-        typer.Option(help="Largest norm D of a comparator, for algorithms that need it (10).", rich_help_panel=WHAT),
+        float | None, WHAT(help="Largest norm D of a comparator, for algorithms that need it (10).")
     ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Use only the first LIMIT rounds of each stream.", rich_help_panel=WHAT),
-    ] = None,
-    format_: Annotated[
-        str, typer.Option("--format", help="File format; default: from the extension.", rich_help_panel=DATA)
-    ] = "",
+    limit: Annotated[int | None, WHAT(min=1, help="Use only the first LIMIT rounds of each stream.")] = None,
+    format_: Annotated[str, DATA("--format", help="File format; default: from the extension.")] = "",
     label: Annotated[str, options.label(DATA)] = "",
     classes: Annotated[str, options.classes(DATA)] = "",
     features: Annotated[int | None, options.features(DATA)] = None,
     index_base: Annotated[
-        str,
-        typer.Option(
-            metavar="0|1|auto",
-            help="First feature index of svmlight files; default: detected.",
-            rich_help_panel=DATA,
-        ),
+        str, DATA(metavar="0|1|auto", help="First feature index of svmlight files; default: detected.")
     ] = "",
     header: Annotated[bool | None, options.header(DATA)] = None,
     raw: Annotated[
         bool,
-        typer.Option(
-            "--raw",
-            help="Use the numbers as they are; default: encode the columns of tables, scale others to ‖x‖ = 1.",
-            rich_help_panel=DATA,
+        DATA(
+            "--raw", help="Use the numbers as they are; default: encode the columns of tables, scale others to ‖x‖ = 1."
         ),
     ] = False,
     constant: Annotated[bool, options.constant(DATA)] = False,
     log1p: Annotated[bool, options.log1p(DATA)] = False,
     standardize: Annotated[bool, options.standardize(DATA)] = False,
     in_order: Annotated[
-        bool,
-        typer.Option(
-            "--in-order", help="Keep the order of the data; default: each seed shuffles it.", rich_help_panel=DATA
-        ),
+        bool, DATA("--in-order", help="Keep the order of the data; default: each seed shuffles it.")
     ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="Number of processes; default: one per core.", rich_help_panel=HOW),
-    ] = None,
-    backend: Annotated[str, typer.Option(help="Where to run: processes or dask.", rich_help_panel=HOW)] = "processes",
-    address: Annotated[
-        str, typer.Option(help="Address of the Dask scheduler, tcp://HOST:PORT.", rich_help_panel=HOW)
-    ] = "",
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", "-n", help="Show which tasks would run, and estimate the time.", rich_help_panel=HOW),
-    ] = False,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for results and report.", rich_help_panel=OUT)
-    ] = Path("gaptron-compare"),
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write the HTML report.", rich_help_panel=OUT)
-    ] = True,
+    jobs: Annotated[int | None, HOW("--jobs", "-j", min=1, help="Number of processes; default: one per core.")] = None,
+    backend: Annotated[str, HOW(help="Where to run: processes or dask.")] = "processes",
+    address: Annotated[str, HOW(help="Address of the Dask scheduler, tcp://HOST:PORT.")] = "",
+    dry_run: Annotated[bool, HOW("--dry-run", "-n", help="Show which tasks would run, and estimate the time.")] = False,
+    output: Annotated[Path, OUT("--output", "-o", help="Folder for results and report.")] = Path("gaptron-compare"),
+    report: Annotated[bool, OUT("--report/--no-report", help="Write the HTML report.")] = True,
 ) -> None:
     """Compare algorithms on the same examples, in the same order, with the same random draws.
 

@@ -26,7 +26,7 @@ METHODS = {
     "holdout": "learns from the first part of the log, evaluated on the rest without learning",
     "replay": "learns from its own decisions, in the rounds where they agree with the log",
 }
-DATA, LEARN, SHOW = "Reading the log", "Learning", "Output"
+DATA, LEARN, SHOW = map(options.panel, ("Reading the log", "Learning", "Output"))
 SEARCHED = 10_000_000  # search for the best rule if numbers in the log × labels do not exceed this
 LISTED = 8  # labels in an error message
 SHORT = 100  # do not recommend a replay of fewer rounds
@@ -36,65 +36,40 @@ def evaluate(
     log: Annotated[
         str, typer.Argument(help="A file of logged decisions, - for standard input, or the store of a service.")
     ],
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="Evaluate a new learner.", rich_help_panel=LEARN)
-    ] = "",
+    algorithm: Annotated[str, LEARN("--algorithm", "-a", help="Evaluate a new learner.")] = "",
     load: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL", help="Evaluate a saved model that has not learned from this log.", rich_help_panel=LEARN
-        ),
+        str, LEARN(metavar="MODEL", help="Evaluate a saved model that has not learned from this log.")
     ] = "",
     probabilities: Annotated[
         str,
-        typer.Option(
-            metavar="FIELD",
-            help="Evaluate your own policy: the field of the log (.npz: array) with its probabilities.",
-            rich_help_panel=LEARN,
+        LEARN(
+            metavar="FIELD", help="Evaluate your own policy: the field of the log (.npz: array) with its probabilities."
         ),
     ] = "",
     method: Annotated[
         str,
-        typer.Option(
+        LEARN(
             help="learning (from every round; the default with -a), holdout (from the first part of the log), replay "
-            "(its own decisions), or frozen (no learning; the default with --load and --probabilities).",
-            rich_help_panel=LEARN,
+            "(its own decisions), or frozen (no learning; the default with --load and --probabilities)."
         ),
     ] = "",
-    split: Annotated[
-        float, typer.Option(help="holdout: share of the log, from its start, to learn from.", rich_help_panel=LEARN)
-    ] = 0.5,
+    split: Annotated[float, LEARN(help="holdout: share of the log, from its start, to learn from.")] = 0.5,
     loss: Annotated[str, options.loss(LEARN)] = "",
     norm: Annotated[float | None, options.norm(LEARN)] = None,
     radius: Annotated[float | None, options.radius(LEARN)] = None,
-    horizon: Annotated[
-        int | None, typer.Option(help="Number of rounds; by default those learned from.", rich_help_panel=LEARN)
-    ] = None,
+    horizon: Annotated[int | None, LEARN(help="Number of rounds; by default those learned from.")] = None,
     set_: Annotated[list[str] | None, options.setting(LEARN)] = None,
     seed: Annotated[int, options.seed(LEARN)] = 0,
-    format_: Annotated[
-        str, typer.Option("--format", help="jsonl, dsjson or obp; by default from the extension.", rich_help_panel=DATA)
-    ] = "",
-    features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features (dsjson).", rich_help_panel=DATA)
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(help="The model in a service's store, if it has several.", rich_help_panel=DATA),
-    ] = "",
+    format_: Annotated[str, DATA("--format", help="jsonl, dsjson or obp; by default from the extension.")] = "",
+    features: Annotated[int | None, DATA(min=1, help="Number of features (dsjson).")] = None,
+    model: Annotated[str, DATA(help="The model in a service's store, if it has several.")] = "",
     skip_damaged: Annotated[
-        bool,
-        typer.Option("--skip-damaged", help="Skip lines that cannot be read, and list them.", rich_help_panel=DATA),
+        bool, DATA("--skip-damaged", help="Skip lines that cannot be read, and list them.")
     ] = False,
     observed: Annotated[
-        bool,
-        typer.Option(
-            "--observed/--no-observed",
-            help="Show what the feedback in the log proves about every linear rule.",
-            rich_help_panel=SHOW,
-        ),
+        bool, SHOW("--observed/--no-observed", help="Show what the feedback in the log proves about every linear rule.")
     ] = True,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.", rich_help_panel=SHOW)] = 0.95,
+    level: Annotated[float, SHOW(help="Confidence level of the intervals.")] = 0.95,
     json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
     """Estimate from logged decisions how often another policy would have been wrong.

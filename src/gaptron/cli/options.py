@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import typer
@@ -10,9 +11,14 @@ import typer
 OPTION_NAMES = {"n_classes": "--classes", "n_features": "--features"}  # of arguments with another name in Python
 
 
+def panel(title: str) -> Callable[..., Any]:
+    """Return `typer.Option` for the options under this title of a command's help."""
+    return partial(typer.Option, rich_help_panel=title)
+
+
 def _shared(*names: str, **arguments: Any) -> Callable[..., Any]:
-    """Return a function from a panel of a command's help to the option for `Annotated`."""
-    return lambda panel=None: typer.Option(*names, **arguments, rich_help_panel=panel)
+    """Return a function from the panel of a command's help to the option for `Annotated`."""
+    return lambda option=typer.Option: option(*names, **arguments)
 
 
 algorithm = _shared("--algorithm", "-a", help="The algorithm; `gaptron algorithms` lists them.")

@@ -16,7 +16,7 @@ from gaptron.cli.running import run
 from gaptron.cli.summary import find_certificate, show, summarize
 from gaptron.errors import SettingError
 
-DATA, LEARN, SHOW = "Reading and preparing the stream", "Learning", "Output"
+DATA, LEARN, SHOW = map(options.panel, ("Reading and preparing the stream", "Learning", "Output"))
 
 
 def play(
@@ -26,137 +26,75 @@ def play(
     ],
     algorithm: Annotated[str, options.algorithm(LEARN)] = "advised-gaptron",
     feedback: Annotated[
-        str,
-        typer.Option(
-            help="The feedback after each round: full (the true label) or bandit (correct or not).",
-            rich_help_panel=LEARN,
-        ),
+        str, LEARN(help="The feedback after each round: full (the true label) or bandit (correct or not).")
     ] = "",
     loss: Annotated[str, options.loss(LEARN)] = "",
     norm: Annotated[float | None, options.norm(LEARN)] = None,
     radius: Annotated[float | None, options.radius(LEARN)] = None,
-    horizon: Annotated[
-        int | None, typer.Option(help="Number of rounds; counted by default.", rich_help_panel=LEARN)
-    ] = None,
+    horizon: Annotated[int | None, LEARN(help="Number of rounds; counted by default.")] = None,
     set_: Annotated[list[str] | None, options.setting(LEARN)] = None,
     seed: Annotated[int, options.seed(LEARN)] = 0,
     observed: Annotated[
-        bool,
-        typer.Option(
-            "--observed/--no-observed",
-            help="Bandit feedback: collect evidence about every linear rule.",
-            rich_help_panel=LEARN,
-        ),
+        bool, LEARN("--observed/--no-observed", help="Bandit feedback: collect evidence about every linear rule.")
     ] = True,
-    load: Annotated[
-        str, typer.Option(metavar="MODEL", help="Continue with the learner saved in this file.", rich_help_panel=LEARN)
-    ] = "",
-    save: Annotated[
-        str, typer.Option(metavar="MODEL", help="Save the learner to this file.", rich_help_panel=LEARN)
-    ] = "",
+    load: Annotated[str, LEARN(metavar="MODEL", help="Continue with the learner saved in this file.")] = "",
+    save: Annotated[str, LEARN(metavar="MODEL", help="Save the learner to this file.")] = "",
     format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="svmlight, csv, tsv, parquet, npz or vw; by default the extension determines it.",
-            rich_help_panel=DATA,
-        ),
+        str, DATA("--format", help="svmlight, csv, tsv, parquet, npz or vw; by default the extension determines it.")
     ] = "",
     label: Annotated[str, options.label(DATA)] = "",
     reward: Annotated[
         str,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column with the reward of the true label, from 0 to 1, for bandit feedback.",
-            rich_help_panel=DATA,
-        ),
+        DATA(metavar="COLUMN", help="The column with the reward of the true label, from 0 to 1, for bandit feedback."),
     ] = "",
     available: Annotated[
-        str,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column with the available labels, separated by |, as in mail|chat.",
-            rich_help_panel=DATA,
-        ),
+        str, DATA(metavar="COLUMN", help="The column with the available labels, separated by |, as in mail|chat.")
     ] = "",
     raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw",
-            help="Use the numbers of a table unchanged; by default its columns are encoded.",
-            rich_help_panel=DATA,
-        ),
+        bool, DATA("--raw", help="Use the numbers of a table unchanged; by default its columns are encoded.")
     ] = False,
     column: Annotated[
         list[str] | None,
-        typer.Option(
+        DATA(
             metavar="NAME=KIND",
             help="The kind of a column: number, log, word, time or ignore; detected by default. May be repeated.",
-            rich_help_panel=DATA,
         ),
     ] = None,
     cross: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="A,B",
-            help="Add the combinations of the values of these columns as features; may be repeated.",
-            rich_help_panel=DATA,
-        ),
+        DATA(metavar="A,B", help="Add the combinations of the values of these columns as features; may be repeated."),
     ] = None,
     classes: Annotated[str, options.classes(DATA)] = "",
     features: Annotated[int | None, options.features(DATA)] = None,
     index_base: Annotated[
         str,
-        typer.Option(
+        DATA(
             metavar="0|1|auto",
             help="Index of the first feature in svmlight files; by default detected or as in the model.",
-            rich_help_panel=DATA,
         ),
     ] = "auto",
     header: Annotated[bool | None, options.header(DATA)] = None,
     chunk: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Read this many rounds at a time; by default only large files are read in chunks.",
-            rich_help_panel=DATA,
-        ),
+        int | None, DATA(min=1, help="Read this many rounds at a time; by default only large files are read in chunks.")
     ] = None,
-    unit_norm: Annotated[
-        bool, typer.Option("--unit-norm", help="Scale examples to ‖x‖ = 1.", rich_help_panel=DATA)
-    ] = False,
+    unit_norm: Annotated[bool, DATA("--unit-norm", help="Scale examples to ‖x‖ = 1.")] = False,
     constant: Annotated[bool, options.constant(DATA)] = False,
     log1p: Annotated[bool, options.log1p(DATA)] = False,
     standardize: Annotated[bool, options.standardize(DATA)] = False,
-    shuffle: Annotated[
-        int | None, typer.Option(metavar="SEED", min=0, help="Shuffle the rounds with this seed.", rich_help_panel=DATA)
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only this many rounds, the first ones.", rich_help_panel=DATA)
-    ] = None,
-    progress: Annotated[
-        bool,
-        typer.Option("--progress", "-P", help="Print a line at every doubling of the rounds.", rich_help_panel=SHOW),
-    ] = False,
+    shuffle: Annotated[int | None, DATA(metavar="SEED", min=0, help="Shuffle the rounds with this seed.")] = None,
+    limit: Annotated[int | None, DATA(min=1, help="Use only this many rounds, the first ones.")] = None,
+    progress: Annotated[bool, SHOW("--progress", "-P", help="Print a line at every doubling of the rounds.")] = False,
     bound: Annotated[
         bool | None,
-        typer.Option(
+        SHOW(
             "--bound/--no-bound",
             help="Compute the bound, which needs time and the whole stream in memory; by default for small streams.",
-            rich_help_panel=SHOW,
         ),
     ] = None,
     predictions: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="Write the labels of every round to this file: .csv, .jsonl or .parquet.",
-            rich_help_panel=SHOW,
-        ),
+        str, SHOW(metavar="FILE", help="Write the labels of every round to this file: .csv, .jsonl or .parquet.")
     ] = "",
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show settings, certificate and advice too.", rich_help_panel=SHOW)
-    ] = False,
+    verbose: Annotated[bool, SHOW("--verbose", "-v", help="Show settings, certificate and advice too.")] = False,
     json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
     """Play a stream: predict and learn round by round, then report the mistakes and what the theory guarantees.

@@ -4,11 +4,12 @@ from typing import Annotated, Any
 
 import typer
 
+from gaptron.cli import options
 from gaptron.cli.columns import differences
 from gaptron.cli.predictions import writer
 from gaptron.errors import SettingError
 
-DATA, SHOW = "Reading the table", "Output"
+DATA, SHOW = map(options.panel, ("Reading the table", "Output"))
 
 
 def predict(
@@ -16,40 +17,23 @@ def predict(
     load: Annotated[str, typer.Option(metavar="MODEL", help="The model, from `gaptron play --save MODEL`.")],
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write to this file: .csv, .jsonl or .parquet; - is standard output.",
-            rich_help_panel=SHOW,
+        SHOW(
+            "--output", "-o", metavar="FILE", help="Write to this file: .csv, .jsonl or .parquet; - is standard output."
         ),
     ] = "-",
     probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities",
-            help="Add the probability with which the learner would draw each label.",
-            rich_help_panel=SHOW,
-        ),
+        bool, SHOW("--probabilities", help="Add the probability with which the learner would draw each label.")
     ] = False,
-    scores: Annotated[
-        bool, typer.Option("--scores", help="Add the score of each label.", rich_help_panel=SHOW)
-    ] = False,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format", help="csv, tsv or parquet; by default the extension determines it.", rich_help_panel=DATA
-        ),
-    ] = "",
+    scores: Annotated[bool, SHOW("--scores", help="Add the score of each label.")] = False,
+    format_: Annotated[str, DATA("--format", help="csv, tsv or parquet; by default the extension determines it.")] = "",
     header: Annotated[
         bool | None,
-        typer.Option(
+        DATA(
             "--header/--no-header",
             help="Whether the first line is a header; by default it is if none of its cells is a number.",
-            rich_help_panel=DATA,
         ),
     ] = None,
-    chunk: Annotated[int, typer.Option(min=1, help="Number of rows to read at a time.", rich_help_panel=DATA)] = 65_536,
+    chunk: Annotated[int, DATA(min=1, help="Number of rows to read at a time.")] = 65_536,
 ) -> None:
     """Predict the labels of a table with a saved model. The model learns nothing and is not changed.
 

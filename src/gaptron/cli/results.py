@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 def results(
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Result files, or folders of comparisons; default: gaptron-compare."),
+        list[Path] | None, typer.Argument(help="Result files, or folders of comparisons; default: gaptron-compare.")
     ] = None,
     merge: Annotated[Path | None, typer.Option(help="Merge all results into this .jsonl file, each run once.")] = None,
     export: Annotated[Path | None, typer.Option(help="Write a table to this .csv or .parquet file.")] = None,

@@ -43,12 +43,10 @@ def serve(
         typer.Option(min=1.0, help="Remove the features of decisions older than this many days; default: never."),
     ] = None,
     with_replicas: Annotated[
-        bool,
-        typer.Option("--with-replicas", help="Learn, and let replicas make the decisions (PostgreSQL)."),
+        bool, typer.Option("--with-replicas", help="Learn, and let replicas make the decisions (PostgreSQL).")
     ] = False,
     replica: Annotated[
-        bool,
-        typer.Option("--replica", help="Only decide, with models about a second old (PostgreSQL)."),
+        bool, typer.Option("--replica", help="Only decide, with models about a second old (PostgreSQL).")
     ] = False,
 ) -> None:
     """Serve decisions over HTTP. Every decision is on disk before it is returned.

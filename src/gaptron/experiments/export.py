@@ -10,7 +10,7 @@ from gaptron.errors import InputError, SettingError
 from gaptron.experiments.task import Result
 
 FLATTENED = {  # fields that are objects, and their keys; each key becomes a column
-    "certificate": ("level", "step", "norm", "apart", "free", "explored", "solved"),
+    "certificate": ("level", "step", "norm", "apart", "exploiting", "explored", "solved"),
     "observed": ("least_loss", "cost", "radius", "norm"),
     "bound": ("value", "regret", "theorem", "comparator_norm", "comparator_loss", "used"),
     "error": ("type", "message"),

@@ -44,7 +44,7 @@ def certificate(learner: Learner, tally: Tally, notes: Mapping[str, float]) -> V
         return None
     if proved is None:
         return None
-    values: Values = {name: getattr(proved, name) for name in ("level", "step", "norm", "apart", "free")}
+    values: Values = {name: getattr(proved, name) for name in ("level", "step", "norm", "apart", "exploiting")}
     values["explored"] = tally.explored / tally.rounds
     if "solved" in notes:
         values["solved"] = notes["solved"]

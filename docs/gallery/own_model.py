@@ -48,4 +48,4 @@ for panel, name, who, trace, truth in [
     panel.plot(trace.note("caller"))
     panel.set(title=name, ylabel="weight of the caller")
 panels[1].set(xlabel="rounds")
-figure.savefig("adviser.png", dpi=150)
+figure.savefig("own_model.png", dpi=150)

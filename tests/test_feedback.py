@@ -1,4 +1,4 @@
-"""Answers as the world gives them, at the front door: labels not available, answers worth a fraction, late ones."""
+"""Feedback in practice, through the public interface: unavailable labels, fractional rewards, late feedback."""
 
 import math
 
@@ -143,7 +143,7 @@ def test_those_who_cannot_name_those_who_can(trait):
     assert names == [name for name in NAMES if getattr(load(name).CARD, trait)]
 
 
-# --- what an answer is worth -------------------------------------------------------------------------------------
+# --- rewards -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reward", [-0.1, 1.1, math.nan, math.inf, "0.5", [0.5], 1j])
@@ -161,7 +161,7 @@ def test_rewards_that_are_none_are_refused_and_change_nothing(reward):
 
 
 @pytest.mark.parametrize("answer", [{}, {"correct": True, "reward": 1.0}, {"label": "mail", "reward": 1.0}])
-def test_a_bandit_answer_is_one_of_two(answer):
+def test_bandit_feedback_is_correct_or_reward(answer):
     learner = make()
     decision = learner.decide(X[0])
     with pytest.raises(DecisionError, match=r"correct=True or False\), or learn\(decision, reward="):
@@ -183,7 +183,7 @@ def test_rewards_of_many_rounds_must_fit(reward):
 
 
 @pytest.mark.parametrize("yes", [True, 1, 1.0, np.bool_(True), np.int8(1), np.float32(1)])
-def test_right_may_be_said_as_a_number(yes):
+def test_correct_may_be_a_number(yes):
     one, two = make(), make()
     one.learn(one.decide(X[0]), correct=yes), two.learn(two.decide(X[0]), reward=1)
     assert portrait(one) == portrait(two)
@@ -255,7 +255,7 @@ def test_with_labels_left_out_the_bound_is_that_of_a_certificate_with_full_infor
         other.bound(s.X, s.y)
 
 
-def test_a_file_remembers_that_labels_were_left_out_and_answers_worth_a_fraction(tmp_path):
+def test_a_file_stores_that_labels_were_unavailable_and_rewards_were_fractions(tmp_path):
     learner = make("frugal-gaptron")
     learner.learn(learner.decide(X[0], available=["mail", "fax"]), reward=0.5)
     learner.save(tmp_path / "model")
@@ -266,7 +266,7 @@ def test_a_file_remembers_that_labels_were_left_out_and_answers_worth_a_fraction
 # --- late --------------------------------------------------------------------------------------------------------
 
 
-def test_advised_keeps_its_certificate_for_as_many_missing_answers_as_was_asked_for():
+def test_advised_keeps_its_certificate_for_as_much_missing_feedback_as_its_delay():
     learner = make("advised-gaptron", delay=3)
     waiting = [learner.decide(x) for x in X[:3]]
     for decision, x in zip(list(waiting), X[3:]):
@@ -288,7 +288,7 @@ def test_a_wait_of_nothing_is_playing(algorithm, feedback):
     assert portrait(one) == portrait(two)
 
 
-def test_answers_come_when_they_are_due_and_not_after_the_last_row():
+def test_feedback_comes_when_it_is_due_and_not_after_the_last_example():
     learner = make(classes=None, n_classes=K)
     waits = np.full(80, 5.0)
     waits[::4] = math.inf
@@ -313,11 +313,11 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("data", ["digits", "usps", "pendigits", "covtype"])
 @pytest.mark.parametrize("algorithm, feedback", CASES)
-def test_answers_a_thousand_late_cost_at_most_two_points_at_the_end(algorithm, feedback, data, request):
+def test_feedback_a_thousand_rounds_late_costs_at_most_two_points_at_the_end(algorithm, feedback, data, request):
     """The last thousand of 10,000 rounds, a mean over seeds."""
     if (algorithm, data) == ("squarecb", "pendigits"):
         # Measured: 11.9 % at once, 15.1 % late. A label that is thought too good is played for a thousand rounds
-        # before the first of them is answered; with oracle="softmax", which lowers it for all, it is 9.7 and 10.6 %.
+        # before the first of them gets feedback; with oracle="softmax", which lowers it for all, it is 9.7 and 10.6 %.
         request.applymarker(pytest.mark.xfail(strict=True, reason="it loses three points there"))
     shared_data()
     made = prepare(open_stream(data), standardize=True, constant=True, unit_norm=True)

@@ -48,7 +48,7 @@ def run(who, s, kind, seed=0):
 
 
 def rules(who, s):
-    """Rules U worth comparing with: nothing, the weights learned at several sizes, the least squares rule."""
+    """Rules U to compare with: nothing, the weights learned at several sizes, the least squares rule."""
     yield np.zeros((s.K, s.X.shape[1]))
     target = np.eye(s.K)[s.y] - 1 / s.K
     for U in (who.weights, np.linalg.lstsq(s.X, target, rcond=None)[0].T):
@@ -70,7 +70,7 @@ def test_expected_mistakes_are_within_the_certificate_whatever_the_order(algorit
 
 
 @pytest.mark.parametrize("algorithm", PROVED)
-def test_lateness_is_charged_where_it_costs_and_not_at_once(algorithm):
+def test_delay_is_charged_where_it_costs_and_not_at_once(algorithm):
     """Nothing is learned before the last decision: without the charge the number would be too small."""
     s = separable_stream(400)
     who = gaptron.Learner(algorithm, n_classes=s.K, seed=1)
@@ -177,7 +177,7 @@ def test_with_full_information_the_new_scores_are_not_mixed_with_the_old_draw(al
 
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
 @pytest.mark.parametrize("algorithm", ["frugal-gaptron", "squarecb", "banditron", "softmax"])
-def test_pending_decisions_of_a_file_teach_as_those_in_memory(algorithm, feedback, tmp_path):
+def test_pending_decisions_of_a_file_are_learned_from_as_those_in_memory(algorithm, feedback, tmp_path):
     card = load(algorithm).CARD
     if Feedback[feedback.upper()] not in card.feedback:
         pytest.skip("not its feedback")

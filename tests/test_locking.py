@@ -1,4 +1,4 @@
-"""Several threads and one learner: many may look, one may teach, nobody gets a wrong number in silence."""
+"""Several threads and one learner: many may read, one may write, and no thread gets a wrong number without an error."""
 
 import contextlib
 import copy
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gaptron import Abstainer, InUseError, Learner
-from gaptron.learner import locking as in_use
+from gaptron.learner import locking
 from tests.conftest import noisy_stream
 
 STREAM = noisy_stream(400, d=8, K=4)
@@ -42,7 +42,7 @@ def at_once(*jobs):
 
 
 @pytest.mark.parametrize(("algorithm", "feedback"), [("advised-gaptron", "bandit"), ("confidit", "bandit")])
-def test_many_threads_may_look_at_once(algorithm, feedback):
+def test_many_threads_may_read_at_once(algorithm, feedback):
     learner = off_policy(algorithm, feedback)
     wanted = learner.distribution(STREAM.X)
 
@@ -52,7 +52,7 @@ def test_many_threads_may_look_at_once(algorithm, feedback):
     assert at_once(look, look, look, look) == [0.0] * 4
 
 
-def test_two_threads_that_play_are_told_and_nothing_is_lost():
+def test_two_threads_that_play_get_an_error_and_nothing_is_lost():
     learner = off_policy("frugal-gaptron", "full")
     X, y = np.tile(STREAM.X, (200, 1)), np.tile(STREAM.y, 200)
     done = threading.Event()
@@ -72,7 +72,7 @@ def test_two_threads_that_play_are_told_and_nothing_is_lost():
     assert learner.rounds == learner.decided == before + len(y)
 
 
-def test_whoever_looks_learns_or_decides_while_another_teaches_is_told():
+def test_reading_learning_or_deciding_while_another_thread_writes_is_an_error():
     learner = off_policy("frugal-gaptron", "full")
     X, y = np.tile(STREAM.X, (200, 1)), np.tile(STREAM.y, 200)
     open_one = learner.decide(STREAM.X[0])
@@ -103,7 +103,7 @@ def test_whoever_looks_learns_or_decides_while_another_teaches_is_told():
     learner.learn(open_one, label=0)
 
 
-def test_the_thread_that_plays_may_look_between_two_blocks_but_not_teach():
+def test_the_thread_that_plays_may_read_between_two_chunks_but_not_write():
     learner, seen = off_policy("frugal-gaptron", "full"), []
 
     def between(rounds):
@@ -148,14 +148,14 @@ def test_two_threads_with_one_abstainer():
 
 
 def interrupted_at(moment, call):
-    """Run it, with a Ctrl-C at that moment in in_use.py: as a function begins, or behind a call. Did it come?
+    """Run it, with a Ctrl-C at that moment in locking.py: as a function begins, or behind a call. Did it come?
 
     These are the moments at which Python looks for signals (and where a loop begins again).
     """
     left, last = [moment], {}
 
     def trace(frame, event, _):
-        if frame.f_code.co_filename != in_use.__file__:
+        if frame.f_code.co_filename != locking.__file__:
             return None
         frame.f_trace_opcodes = True
         before, last[frame] = last.get(frame), frame.f_lasti
@@ -183,7 +183,7 @@ def test_ctrl_c_at_any_moment_leaves_it_free(kind):
     """Also while another reads, and where it is refused."""
     for others in (0, 1):
         for moment in range(1000):
-            use = in_use.UseLock()
+            use = locking.UseLock()
             with use.reading if others else contextlib.nullcontext():
 
                 def enter(use=use):
@@ -204,9 +204,9 @@ def test_ctrl_c_at_any_moment_leaves_it_free(kind):
 
 
 def test_ctrl_c_in_a_call_that_is_refused_ends_nothing_else():
-    """Whoever plays, and is interrupted as it tries to teach between two blocks, still plays."""
+    """A play that is interrupted while it writes between two chunks continues."""
     for moment in range(1000):
-        use = in_use.UseLock()
+        use = locking.UseLock()
 
         def again(use=use):
             with use.writing:
@@ -239,7 +239,7 @@ def test_ctrl_c_in_a_call_that_is_refused_ends_nothing_else():
     ],
 )
 def test_who_may_come_while_another_thread_is_there(held, asked, allowed):
-    use = in_use.UseLock()
+    use = locking.UseLock()
 
     def come():
         with getattr(use, asked):

@@ -1,4 +1,4 @@
-"""What `import gaptron` gives, and what it does not wake."""
+"""The names that `import gaptron` gives, and the modules that it does not import."""
 
 import subprocess
 import sys
