@@ -96,6 +96,17 @@ def test_right_labels_with_a_small_margin_update_and_with_a_wide_one_do_not():
     np.testing.assert_array_equal(learner.weights, first)
 
 
+@pytest.mark.parametrize("matrix", ["diagonal", "full"])
+def test_a_margin_of_exactly_one_changes_no_variance(matrix):
+    """With r0 = 2 the first update of x = 1 ends at a margin of 1/2: x = 2 then has a margin of 1."""
+    learner = gaptron.Learner("arow", n_classes=2, matrix=matrix, r0=2.0)
+    learner.learn(learner.decide([1.0]), label=0)
+    before = learner._engine.state.S.copy()
+    assert learner.scores([[2.0]]).tolist() == [[0.5, -0.5]]
+    learner.learn(learner.decide([2.0]), label=0)
+    np.testing.assert_array_equal(learner._engine.state.S, before)
+
+
 def test_variances_only_fall_and_stay_positive():
     X, y, K = noisy_stream(300)
     for matrix, update in WAYS:

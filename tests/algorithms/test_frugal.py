@@ -840,3 +840,15 @@ def test_absurd_scales_stay_finite(scale):
     assert who.certificate.level > 0
     assert np.isfinite(trace.notes).all() and np.isfinite(who.weights).all()
     assert who.certificate.cost(1.0) > 0
+
+
+@pytest.mark.parametrize("risk", [1.0, 1.5])
+def test_a_round_whose_norm_is_too_small_to_divide_by_costs_its_whole_gap(risk):
+    """No update pays for it: the gap of label y is risk·(1 - p(y)), and only available labels count."""
+    p, available = np.array([0.7, 0.25, 0.05, 0.0]), np.array([True, True, True, False])
+    b, now = np.full(4, -math.inf), named(square=1e-310, level=0.0)
+    assert file.keep_level(risk, available, b, p, now, 0.125) == risk * 0.95
+    assert (now[0].square, now[0].level) == (0.0, risk * 0.95)
+    np.testing.assert_array_equal(b, [1.0, 1.0, 1.0, -math.inf])
+    now[0].square = 1.0
+    assert file.keep_level(risk, available, b, p, now, 0.125) == now[0].level == risk * 0.125

@@ -234,6 +234,20 @@ def test_a_column_takes_part_in_crosses_once_it_is_encoded(kind, table):
     ]
 
 
+@pytest.mark.parametrize("table", [False, True])
+def test_a_first_value_that_is_not_learned_from_has_no_part_in_crosses(table):
+    """Its column has no kind yet. A new word of a cross would shorten the other entries."""
+    encoder = Encoder(Features({"b": "auto"}, cross=[("a", "b")]))
+    one_by_one(encoder, [{"a": "x", "b": None}])
+
+    def encoded(row):
+        if table:
+            return as_table(encoder, pa.Table.from_pylist([row]), 1, learn=False)
+        return one_by_one(encoder, [row], learn=False)
+
+    assert encoded({"a": "x", "b": "y"}) == encoded({"a": "x", "b": None})
+
+
 def frames(rows: list[dict]) -> dict[str, object]:
     table = pa.Table.from_pylist(rows)
     return {

@@ -62,3 +62,21 @@ def test_a_round_that_is_dropped_takes_its_weighted_part_along(sparse):
             np.testing.assert_allclose(by_label(state.G[c], sparse), gradient, rtol=1e-9, atol=1e-9)
     assert (state.pace[0].rounds, state.pace[0].tried, state.span[0].count) == (12, 48, MEMORY)
     assert 0 < state.pace[0].accepted <= 48
+
+
+def test_chains_keep_the_variance_of_the_prior():
+    """Rounds of next to no weight leave the prior. The steps are so large that the correction must be right.
+
+    64 chains of 4 weights; 1/√(2·256) = 4 % is the deviation of the sum of squares if all chains were drawn anew.
+    """
+    rng = np.random.default_rng(1)
+    problem = Problem(2, 2, Feedback.BANDIT, Loss.LOGISTIC, 1.0, 1.0, 100)
+    state = State(**mixture.new_mixture(problem, False, NU, 64, 1, 2, 0, 2.0))
+    work = mixture.mixture_scratch(problem, False, 0)
+    squares = []
+    for t in range(60):
+        work.coin[0].u = rng.random()
+        mixture.update_mixture(state, work, np.array([1.0, 0.0]), t % 2, 1e-12, NU, 5, 0)
+        squares.append(np.mean(state.W**2))
+    assert 0.4 < state.pace[0].accepted / state.pace[0].tried < 0.8
+    assert np.mean(squares[10:]) == pytest.approx(NU**2, rel=0.06)

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from gaptron import Learner
 from gaptron.data import examples
 from gaptron.errors import InputError, SettingError
-from gaptron.offpolicy import Log, evaluate_frozen, evaluate_learning, record, replay
+from gaptron.offpolicy import Log, evaluate_frozen, evaluate_learning, evaluate_policy, record, replay
 from gaptron.offpolicy.estimates import FIRST_FIT, Estimate, predict_rewards
 from gaptron.offpolicy.result import OffPolicyEstimate
 from tests.conftest import noisy_stream, portrait
@@ -392,6 +392,24 @@ def test_an_inconclusive_result_says_what_data_would_decide():
     lying = Log.from_arrays(X, honest.codes, honest.reward, np.full(len(Y), 0.6), classes=range(K))
     assert "propensities seem to be wrong" in evaluate_frozen(trained(), lying).conclusion
     assert "a replay is not comparable with the log" in replay(learner(), honest).conclusion
+
+
+def test_rounds_of_propensity_99_percent_or_more_are_near_certain():
+    log = Log.from_arrays(np.ones((4, 1)), [0, 0, 1, 1], [1, 0, 1, 0], [0.98, 0.99, 1.0, 0.5], classes=[0, 1])
+    assert log.near_certain == 0.5
+
+
+@pytest.mark.parametrize(("rounds", "unsupported"), [(100, 1.0), (5000, 0.0)])
+def test_play_is_unsupported_where_the_logger_hardly_ever_tried(rounds, unsupported):
+    """Label 2 has propensity 0.005: expected less than once in 100 rounds, and 25 times in 5,000 rounds."""
+    P = np.tile([0.6, 0.395, 0.005], (rounds, 1))
+    codes = np.arange(rounds) % 2
+    codes[0] = 2
+    propensity = P[np.arange(rounds), codes]
+    log = Log.from_arrays(
+        np.ones((rounds, 1)), codes, np.ones(rounds), propensity, classes=range(3), distribution=P
+    ).with_policy(np.tile([0.0, 0.0, 1.0], (rounds, 1)))
+    assert evaluate_policy(log).unsupported == unsupported
 
 
 @pytest.mark.parametrize(

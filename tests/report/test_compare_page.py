@@ -5,10 +5,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from gaptron.errors import InputError
 from gaptron.experiments.summary import summarize
+from gaptron.experiments.task import GRID
 from gaptron.report.compare import row_figures, write
 from gaptron.report.compare.curves import spread
 from gaptron.report.compare.figure import format_tick, inline
@@ -312,3 +314,14 @@ def test_every_run_is_listed_with_its_command_and_its_processor(tmp_path):
     runs = [replace(r, command=f"gaptron play s --seed {r.seed}", processor="Z80") for r in many(["s"], ["gaptron"], 3)]
     page = write(runs, tmp_path).read_text()
     assert all(f"gaptron play s --seed {seed}" in page for seed in range(3)) and "Z80" in page
+
+
+def test_of_several_settings_with_the_same_first_value_the_best_is_drawn():
+    runs = [
+        result("newtron", role=GRID, settings={"gamma": gamma, "eta": eta}, tuned="gamma,eta", rate=rate)
+        for gamma, eta, rate in ((0.1, 1.0, 0.3), (0.1, 2.0, 0.2), (0.1, 3.0, 0.25), (0.5, 1.0, 0.4))
+    ]
+    (summary,) = summarize(runs)
+    (tuned,) = summary.variants
+    (panel,) = grid_by_stream(summary, tuned, assign_colours({"bandit": ["newtron"]})).axes
+    np.testing.assert_allclose(panel.lines[0].get_xydata(), [[0.1, 20.0], [0.5, 40.0]])
