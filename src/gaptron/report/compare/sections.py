@@ -54,8 +54,8 @@ def sections(summaries: list[Summary], folder: Path) -> list[Section]:
             "Mistakes against rounds",
             "Both axes are logarithmic, so a power law is a straight line whose slope is the exponent: 1 is a constant "
             "error rate, ½ is √T, 0 means that mistakes have stopped. Slopes are fitted for each seed over the last "
-            "nine tenths of the rounds. The line is the mean over seeds, and the band spans the best and the worst seed. "
-            "Algorithms with a grid are shown tuned. The second figure shows mistakes per round, which separates lines "
+            "nine tenths of the rounds. The line is the mean over seeds, and the band spans the best and the worst "
+            "seed. Algorithms with a grid are shown tuned. The second figure shows mistakes per round, which separates lines "
             "that overlap in the first.",
             builder.curves,
         ),
