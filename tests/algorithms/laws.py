@@ -197,6 +197,26 @@ def p_is_a_distribution_never_below_its_promised_floor(case: Case, rows: Any) ->
 
 
 @law
+def no_probability_exceeds_one_whatever_the_norms(case: Case, rows: Any) -> None:
+    """One label is always right and steps are large: rounding could take its probability above 1."""
+    X, _, K = case.stream(60, K=2)
+    x = X[:1] / np.linalg.norm(X[0])
+    for size in (1e-59, 1.0, 1e59):
+        if size > 1e38 and rows(X).dtype == np.float32:
+            continue
+        many, right = rows(np.repeat(x * size, 60, axis=0)), np.zeros(60, dtype=np.int64)
+        ball = {name: value / size for name, value in case.keywords.items() if name == "ball"}
+        learner = case.learner(K, norm=2 * size, radius=1 / size, horizon=1, **ball)
+        for _ in range(1 if "sampler" in case.traits else 4):
+            trace = learner.play(many, right)
+            assert (trace.truth_probability <= 1.0).all()
+        p = learner.distribution(many[:1])[0]
+        assert (p >= 0.0).all() and (p <= 1.0).all()
+        np.testing.assert_allclose(p.sum(), 1.0, rtol=0, atol=1e-12)
+        assert learner.decide(many[0]).propensity <= 1.0
+
+
+@law
 def a_learner_never_peeks_at_what_was_not_shown(case: Case, rows: Any) -> None:
     if not case.partial:
         return

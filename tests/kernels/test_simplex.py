@@ -133,3 +133,18 @@ def test_draws_have_the_frequencies_of_p():
 def test_reveal(label, truth):
     assert reveal(int(Feedback.FULL), label, truth) == truth
     assert reveal(int(Feedback.BANDIT), label, truth) == (truth if label == truth else UNKNOWN)
+
+
+@some
+@given(arrays(float, st.integers(1, 12), elements=st.floats(0, 1)).filter(lambda p: p.sum() > 0))
+@example(np.array([1.0000000000000007, 0.0]))
+@example(np.array([1e-300, 1.0 + 2.0**-52, 1e-17]))
+def test_normalise_changes_only_what_exceeds_one(p):
+    q = p / p.max() * (1.0 + 2.0**-52) if p.sum() > 1.0 else p.copy()
+    before = q.copy()
+    simplex.normalise(q)
+    assert (q <= 1.0).all()
+    if before.max() <= 1.0:
+        np.testing.assert_array_equal(q, before)
+    else:
+        close(q, before / before.sum(), rtol=1e-15)

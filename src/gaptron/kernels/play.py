@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from gaptron.kernels.compile.jit import by_type, class_name, jit
 from gaptron.kernels.observed import update_evidence
 from gaptron.kernels.rows import row
-from gaptron.kernels.simplex import best
+from gaptron.kernels.simplex import best, normalise
 from gaptron.types import UNKNOWN, Feedback, Flags, Integers, Matrix, Round, Vector
 
 FULL = int(Feedback.FULL)
@@ -145,6 +145,7 @@ def play(
         for k in range(available.shape[1]):
             rd.available[k] = available[t, k]
         label = decide(s, state, x, rd, work, u[t])
+        normalise(rd.p)
         rd.feedback[0].label = label
         commit(s, state, rd, work)
         out.label[t] = label
@@ -249,6 +250,7 @@ def score(
         for k in range(available.shape[1]):
             rd.available[k] = available[t, k]
         label = decide(s, state, row(X, t), rd, work, u)
+        normalise(rd.p)
         for k in range(Z.shape[1]):
             Z[t, k] = rd.z[k]
             P[t, k] = rd.p[k]

@@ -116,6 +116,18 @@ def point(p: Vector, top: int) -> None:
 
 
 @jit
+def normalise(p: Vector) -> None:
+    """Divide p by its sum if rounding took a probability above 1. None exceeds 1 afterwards."""
+    total, largest = 0.0, 0.0
+    for k in range(p.shape[0]):
+        total += p[k]  # at least as large as every part of it, rounded or not
+        largest = max(largest, p[k])
+    if largest > 1.0:
+        for k in range(p.shape[0]):
+            p[k] /= total
+
+
+@jit
 def draw(p: Vector, top: int, u: float) -> int:
     """Draw a label from p by the inverse distribution function at u ∈ [0, 1); a rounding remainder goes to the top.
 
