@@ -269,7 +269,8 @@ def test_the_first_rounds_of_full_information_by_hand():
     """K = 2, x = 1. All tie, κ_x = ½: both labels ask 1 - 1 + ½·½ = ¼, and label 0 gets what is left. Told 1:
 
     H = 0 - ¼;  w = ∓ε·½/ln 2 = ∓½ ln 2.   Newton: r = ±½, h = ½·½, v = 16: z = ∓8/5, P = 16 - ¼·16²/5 = 16/5.
-    Tracker: h = ¼·½: z = ∓½·16/3 = ∓8/3, precision 1/16 + 1/8.   Hence a = ∓½(8/5 + 8/3) = ∓32/15, z = ∓(½ ln 2 + 32/15).
+    Tracker: h = ¼·½: z = ∓½·16/3 = ∓8/3, precision 1/16 + 1/8.   Hence a = ∓½(8/5 + 8/3) = ∓32/15 and
+    z = ∓(½ ln 2 + 32/15).
     """
     who = learner(K=2)
     first = who.decide([1.0])

@@ -118,13 +118,13 @@ def point(p: Vector, top: int) -> None:
 @jit
 def normalise(p: Vector) -> None:
     """Divide p by its sum if rounding took a probability above 1. None exceeds 1 afterwards."""
-    total, largest = 0.0, 0.0
+    if p[best(p)] <= 1.0:
+        return
+    total = 0.0
     for k in range(p.shape[0]):
         total += p[k]  # at least as large as every part of it, rounded or not
-        largest = max(largest, p[k])
-    if largest > 1.0:
-        for k in range(p.shape[0]):
-            p[k] /= total
+    for k in range(p.shape[0]):
+        p[k] /= total
 
 
 @jit
