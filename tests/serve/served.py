@@ -85,6 +85,8 @@ class Served:
         """End it as a kill would, except that everything scheduled is written."""
         self.run(self.client.aclose())
         self.run(self.service.coordinator.committer.close())
+        if self.service._heartbeat is not None:
+            self.service._heartbeat.stop()
         self.service.store.close()
 
     def close(self) -> None:
