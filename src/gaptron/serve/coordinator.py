@@ -19,6 +19,7 @@ from gaptron.errors import GaptronError, InputError, ModelFileError, SettingErro
 from gaptron.event_id import new_event_id
 from gaptron.serve import adapter, events, problems, snapshots
 from gaptron.serve.adapter import NotFiniteError
+from gaptron.serve.clock import Clock, elapsed, system_time
 from gaptron.serve.committer import Committer
 from gaptron.serve.decisions import Known, without_event_id
 from gaptron.serve.events import Body, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, Row, TimedOut
@@ -50,11 +51,6 @@ REDACTION_INTERVAL, MAX_REDACTED = 86_400_000_000, 1000  # µs; decisions in one
 PUBLISH_RATIO = 20.0  # minimum time between publications, as a multiple of their duration
 
 
-def clock() -> int:
-    """µs since 1970."""
-    return time.time_ns() // 1000
-
-
 def new_draw_key() -> str:
     """A secret for the draws of a new model."""
     return secrets.token_hex(32)
@@ -84,7 +80,8 @@ class Coordinator:
         models: dict[str, Model],
         quarantined: dict[str, Exception],
         *,
-        now: Callable[[], int],
+        now: Callable[[], int] = system_time,
+        elapsed: Callable[[], int] = elapsed,
         replica_store: SharedStore | None = None,
         keep_days: float | None = None,
     ) -> None:
@@ -98,9 +95,9 @@ class Coordinator:
         self._sequencing = asyncio.Lock()
         self._published: dict[str, tuple[Any, ...]] = {}  # the state of each model when it was published
         self._publish_at = 0.0
-        self._seq, self._at = store.last()
+        self._seq, at = store.last()
         committer.committed = self._seq
-        self._now = now
+        self._time = Clock(at, now, elapsed).now
         self._cache: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._compiled: set[tuple[str, bool]] = set()
         self._last_snapshots = {name: LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
@@ -281,10 +278,6 @@ class Coordinator:
 
     # --- the log --------------------------------------------------------------------------------------------------
 
-    def _time(self) -> int:
-        """The current time, but never before the last event, even if the clock goes back."""
-        return max(self._at, self._now())
-
     def _append(
         self, model: Model, event_id: str | None, body: Body, *, decided: Event | None = None, at: int | None = None
     ) -> Event:
@@ -299,7 +292,7 @@ class Coordinator:
 
     def _log(self, event: Event) -> None:
         """Schedule an event that was applied for the next commit."""
-        self._seq, self._at = event.seq, event.at
+        self._seq = event.seq
         self.committer.add(event.row())
 
     def _apply(self, model: Model, event: Event, decided: Event | None = None) -> None:
@@ -431,7 +424,7 @@ class Coordinator:
         if row.model in self.models:
             with suppress(RefusedError):  # the model is quarantined; the decision was acknowledged
                 self._apply(self.models[row.model], event)
-        self._seq, self._at = event.seq, event.at
+        self._seq = event.seq
         self.committer.add(row._replace(seq=event.seq, at=event.at, draft=row.seq))
         self._add_to_cache(Known(event))
 

@@ -10,8 +10,9 @@ from typing import Protocol
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.serve import adapter
+from gaptron.serve.clock import elapsed, system_time
 from gaptron.serve.committer import Committer
-from gaptron.serve.coordinator import TICK, Coordinator, clock
+from gaptron.serve.coordinator import TICK, Coordinator
 from gaptron.serve.heartbeat import Heartbeat
 from gaptron.serve.keys import KeyRing
 from gaptron.serve.metrics import Metrics
@@ -39,7 +40,8 @@ class Options:
     rate: float | None = None  # requests per second allowed for each key
     keep_days: float | None = None  # redact the features of decisions that are older
     with_replicas: bool = False  # replicas decide; this process learns
-    now: Callable[[], int] = clock
+    now: Callable[[], int] = system_time
+    elapsed: Callable[[], int] = elapsed
     on_failure: Callable[[BaseException], None] = end_process
 
 
@@ -111,6 +113,7 @@ class Service:
             follower.models,
             follower.quarantined,
             now=self.options.now,
+            elapsed=self.options.elapsed,
             replica_store=as_shared(self.store) if self.options.with_replicas else None,
             keep_days=self.options.keep_days,
         )
