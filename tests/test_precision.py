@@ -126,3 +126,17 @@ def test_single_fits_where_double_does_not(monkeypatch):
     with pytest.raises(InputError, match="classes"):
         gaptron.Learner("frugal-gaptron", n_classes=2, norm=1.0).decide(wide)
     gaptron.Learner("frugal-gaptron", n_classes=2, norm=1.0, precision="single").decide(wide)
+
+
+@pytest.mark.parametrize("feedback", ["full", "bandit"])
+def test_examples_that_would_overflow_are_refused(feedback):
+    """float32 ends at 3e38: longer examples made the weights infinite."""
+    single = learner("frugal-gaptron", "single", feedback=feedback, norm=2e18, radius=1e-18)
+    shown = {"correct": False} if feedback == "bandit" else {"truth": 1}
+    x, far = np.array([0.6e18, 0.8e18]), np.array([1.1e18, 0.0])
+    for call in (single.decide, single.check, lambda x: single.learn_logged(x, 0, 1e-6, **shown)):
+        with pytest.raises(InputError, match="in single precision weights overflow above 1e\\+18"):
+            call(far if call != single.check else far[None])
+    for t in range(20):
+        single.learn_logged(x if t % 2 else x[::-1], t % 3, 1e-6, **shown)
+    assert np.isfinite(single.weights).all() and np.isfinite(single.distribution(x[None])).all()

@@ -20,6 +20,7 @@ import pytest
 import gaptron
 from gaptron.algorithms import NAMES, load
 from gaptron.data.examples import sealed_row
+from gaptron.data.values import MIN_PROPENSITY
 from gaptron.kernels import play as kernel
 from gaptron.types import UNKNOWN, Feedback, Problem
 from tests.algorithms.variants import TRAITS, traits_of, variants_of
@@ -457,6 +458,38 @@ def rows_at_the_edges_of_the_range_are_rows_like_others(case: Case, rows: Any) -
         assert np.isfinite(trace.truth_probability).all() and np.isfinite(trace.notes).all()
         assert np.isfinite(learner.weights).all()
         np.testing.assert_allclose(learner.distribution(rows(scaled)).sum(axis=1), 1.0, rtol=0, atol=1e-9)
+
+
+@law
+def logged_decisions_of_the_smallest_propensity_leave_the_state_finite(case: Case, rows: Any) -> None:
+    """The largest weights that `learn_logged` takes, with the longest and the shortest rows: nothing overflows."""
+    if case.file.CARD.own_coin:
+        return
+    X, y, K = case.stream(30)
+    lengths = np.linalg.norm(X, axis=1)
+    X = X[lengths > 0] / lengths[lengths > 0, None]
+    for size in (1e-59, 1.0, 1e59):
+        if size > 1e38 and rows(X).dtype == np.float32:
+            continue
+        ball = {name: value / size for name, value in case.keywords.items() if name == "ball"}
+        learner = case.learner(K, norm=2 * size, radius=1 / size, **ball)
+        many = rows(X * size)
+        with pytest.raises(gaptron.errors.InputError, match=r"propensity=9e-07 must lie between 1e-06 and 1"):
+            learner.learn_logged(many[0], 0, 9e-7, **({"correct": True} if case.feedback == "bandit" else {"truth": 0}))
+        assert learner.rounds == 0
+        for t in range(len(X)):
+            if case.feedback == "bandit":
+                learner.learn_logged(many[t], t % K, MIN_PROPENSITY, correct=bool(t % 3))
+            else:
+                shown = int(y[t]) if case.shows(learner, t % K, int(y[t])) else None
+                learner.learn_logged(many[t], t % K, MIN_PROPENSITY, truth=shown)
+            for part in learner._engine.state:
+                plain = np.asarray(part)
+                fields = [plain[name] for name in plain.dtype.names] if plain.dtype.names else [plain]
+                assert all(np.isfinite(field).all() for field in fields if field.dtype.kind == "f"), part
+        P = learner.distribution(many)
+        assert (P >= 0.0).all() and (P <= 1.0).all()
+        np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=1e-9)
 
 
 # --- symmetries -------------------------------------------------------------------------------------------

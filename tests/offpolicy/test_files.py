@@ -109,7 +109,8 @@ BAD_LINES = {
     "an-array": ("[1, 2]", "not a JSON object"),
     "deep": ("[" * 100_000, "not JSON"),
     "not-utf-8": ('{"x": "\udcff"}', "not JSON|x is not an array"),
-    "propensity-0": ({**LINE, "propensity": 0}, r"propensity 0 is not in \(0, 1\]"),
+    "propensity-0": ({**LINE, "propensity": 0}, "propensity 0 is not between 1e-06 and 1"),
+    "propensity-tiny": ({**LINE, "propensity": 9e-7}, "propensity 9e-07 is not between 1e-06 and 1"),
     "propensity-negative": ({**LINE, "propensity": -0.5}, "propensity -0.5"),
     "propensity-above-1": ({**LINE, "propensity": 1.5}, "propensity 1.5"),
     "propensity-nan": (json.dumps(LINE).replace("0.5, 1", "1, 1").replace("0.5", "NaN"), "propensity nan"),
@@ -269,6 +270,9 @@ def test_a_decision_log_refuses_what_would_spoil_it(tmp_path):
             log.write(decision, correct=wrong)
     with pytest.raises(InputError, match="reward"):
         log.write(decision, reward=1.5)
+    rare = replace(decision, propensity=9e-7)
+    with pytest.raises(DecisionError, match=r"propensity 9e-07; a log holds those of at least 1e-06.*epsilon="):
+        log.write(rare, correct=True)
     assert not path.exists()
     log.write(decision, correct=np.bool_(True))
     before = path.read_bytes()
@@ -306,7 +310,7 @@ def event(**changes):
 
 
 BAD_EVENTS = {
-    "propensity-0": (event(_label_probability=0, p=...), r"propensity 0 is not in \(0, 1\]"),
+    "propensity-0": (event(_label_probability=0, p=...), "propensity 0 is not between 1e-06 and 1"),
     "propensity-wrong": (event(_label_probability=0.5), "_label_probability is 0.5, but p starts with 0.8"),
     "propensity-nan": (json.dumps(event(p=...)).replace("0.8", "NaN"), "propensity nan"),
     "p-too-large": (event(p=[0.8, 0.8]), "does not sum to 1"),

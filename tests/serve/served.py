@@ -24,12 +24,14 @@ class Served:
     def __init__(self, place: str, *, replica: bool = False, **options: Any) -> None:
         self.place, self.options, self.replica = str(place), options, replica
         self.time = START
+        self.clock_error = 0  # µs by which the system clock differs from the time that passes
         self.loop = asyncio.new_event_loop()
         self.open()
 
     def open(self) -> None:
         self.failure: BaseException | None = None
-        options = Options(now=lambda: self.time, on_failure=self._on_failure, **self.options)
+        now, elapsed = lambda: self.time + self.clock_error, lambda: self.time
+        options = Options(now=now, elapsed=elapsed, on_failure=self._on_failure, **self.options)
         store = open_store(self.place)
         self.service = ReplicaService(as_shared(store), options) if self.replica else Service(store, options)
         self.run(self.service.open())
@@ -85,6 +87,8 @@ class Served:
         """End it as a kill would, except that everything scheduled is written."""
         self.run(self.client.aclose())
         self.run(self.service.coordinator.committer.close())
+        if self.service._heartbeat is not None:
+            self.service._heartbeat.stop()
         self.service.store.close()
 
     def close(self) -> None:

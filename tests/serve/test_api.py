@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import gaptron
 from gaptron.algorithms import load
 from gaptron.offpolicy import evaluate_learning, open_log
 from gaptron.serve import snapshots
+from gaptron.serve.clock import LATEST, MAX_STEP, Clock
+from gaptron.serve.decisions import as_time
 from gaptron.serve.model_state import Model, ReplayMismatchError
 from gaptron.serve.replay import load_models, replay
 from gaptron.serve.store import open_store
@@ -403,18 +406,65 @@ def test_without_on_timeout_a_late_outcome_is_recorded_and_not_learned(served: S
     assert served.model("quick").version == 1
 
 
-def test_a_clock_that_goes_back_or_stands_still_harms_nothing(served: Served) -> None:
+DAY = 86_400_000_000  # µs
+
+
+@pytest.mark.parametrize("error", [-3600_000_000, DAY, 400 * DAY, 1 << 63, -(1 << 63)], ids=str)
+@pytest.mark.parametrize("when", ["before the first start", "while it runs", "before another start"])
+def test_a_clock_that_is_wrong_stops_no_timeout_and_corrected_neither(tmp_path: Path, error: int, when: str) -> None:
+    """Set back or ahead, by a day or to the end of time; set right afterwards, while it runs and before a start."""
+    served = Served(str(tmp_path / "store"))
+    if when == "before the first start":
+        served.stop()
+        shutil.rmtree(served.place)
+        served.clock_error = error
+        served.open()
     served.make(name="slow", feedback_timeout=60, on_timeout="wrong")
     served.decide("a", model="slow")
-    served.time -= 3600 * 1_000_000
+    served.clock_error = error
+    if when == "before another start":
+        served.stop()
+        served.open()
     served.decide("b", model="slow")
-    served.tick()
-    assert served.model("slow").version == 0
+    assert served.call("GET", "/v1/models/slow/decisions/b").json()["feedback_due"]
+    served.pass_time(30)
+    served.clock_error = 0
+    served.decide("c", model="slow")
+    served.pass_time(31)
+    assert served.model("slow").version == 2, "a and b"
+    served.stop()
+    served.open()
+    served.decide("d", model="slow")
+    served.pass_time(61)
+    assert served.model("slow").version == 4 and served.failure is None
+    for event in "abcd":
+        assert served.call("GET", f"/v1/models/slow/decisions/{event}").json()["at"]
+    assert served.call("PATCH", "/v1/models/slow", {"mode": "shadow"}).status_code == 200
+    assert served.call("GET", "/v1/models/slow/report").json()["changes"]
     rows = [row for row, _ in served.service.store.read()]
     assert [row.at for row in rows] == sorted(row.at for row in rows)
-    served.time = START
-    served.pass_time(61)
-    assert served.model("slow").version == 2
+    served.close()
+
+
+def test_time_begins_at_the_system_clock_within_bounds_of_the_log() -> None:
+    now, passed = START, 0
+    clock = Clock(0, lambda: now, lambda: passed)
+    assert clock.now() == START
+    now, passed = START - 5 * DAY, 7
+    assert clock.now() == START + 7, "the system clock is read once"
+    for system, last, expected in (
+        (START, START - 300 * DAY, START),  # a long stop
+        (START, START - 9000 * DAY, START - 9000 * DAY + MAX_STEP),
+        (START, START + DAY, START + DAY),  # was a day ahead
+        (1 << 80, 0, LATEST),
+        (-(1 << 80), 0, 0),
+        (1 << 80, LATEST - 1, LATEST),
+        (START, LATEST + 5, LATEST + 5),
+    ):
+        assert Clock(last, lambda at=system: at, lambda: 0).now() == expected
+    assert as_time(LATEST + 900 * 366 * DAY).startswith("99"), "a process may run on for centuries"
+    before = Clock(0)
+    assert 0 <= before.now() <= before.now()
 
 
 # --- shadow mode, labels, epsilon ------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def serve(
     """
     from gaptron.serve.run import check_host, run  # noqa: PLC0415
     from gaptron.serve.service import Options  # noqa: PLC0415
-    from gaptron.serve.store import as_shared, open_store  # noqa: PLC0415
+    from gaptron.serve.store import SharedStore, as_shared, open_store  # noqa: PLC0415
 
     if with_replicas and replica:
         raise SettingError("--replica only decides, --with-replicas may become the leader: give one of them")
@@ -67,7 +67,7 @@ def serve(
     if with_replicas or replica:
         as_shared(opened)
     check_host(opened, host, replica=replica)
-    if not replica:
+    if not isinstance(opened, SharedStore):
         opened.acquire_lease()  # before the banner: refuses a folder that another process is using
     shown_host = f"[{host}]" if ":" in host else host
     banner = REPLICA_BANNER if replica else BANNER

@@ -42,6 +42,7 @@ Table: TypeAlias = "NDArray[Any] | sp.csr_array[Any, tuple[int, int]]"
 """Examples as NumPy or SciPy hold them: a C-contiguous array, or a canonical CSR array, of float32 or float64."""
 
 SMALLEST_NORM, LARGEST_NORM = 1e-60, 1e60
+LARGEST_SINGLE = 1e18  # with tables in single precision: weights of a million such examples are finite
 """The range in which every algorithm, certificate and bound is correct: outside it, fourth powers of norms overflow."""
 
 FAR, FEW = 100.0, 20

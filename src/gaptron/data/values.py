@@ -6,6 +6,10 @@ from typing import Any
 from gaptron.errors import SettingError
 from gaptron.types import Feedback, Loss
 
+MIN_PROPENSITY = 1e-6
+"""The smallest propensity of a logged decision. It is learned from with the weight 1/propensity: beyond a million, one
+decision would outweigh all others, and 1/5e-324 is infinite."""
+
 
 def choice(name: str, word: str | None, allowed: tuple[Any, ...], algorithm: str) -> Any:
     """Find an allowed member by its word; the first if no word is given."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.algorithms import able
-from gaptron.data.examples import FAR, FEW, Examples, checked, checked_example
+from gaptron.data.examples import FAR, FEW, LARGEST_SINGLE, Examples, checked, checked_example
 from gaptron.data.feedback import as_advice, as_available, as_correct, as_reward, as_rewards, available_labels
 from gaptron.data.labels import Classes, EncodedLabels, Labels
 from gaptron.errors import DecisionError, InputError, OutlierWarning
@@ -72,7 +72,12 @@ class Arguments:
             raise InputError(f"{name} has no columns")
 
     def check_norm(self, longest: float, name: str) -> None:
-        """Refuse examples longer than the norm that was given or measured."""
+        """Refuse examples longer than the norm that was given or measured, or than the learner's precision allows."""
+        if self._engine.single and longest > LARGEST_SINGLE:
+            raise InputError(
+                f"{name} holds an example of norm {longest:.6g}; in single precision weights overflow above "
+                f"{LARGEST_SINGLE:g}: scale the examples, or leave out precision"
+            )
         X = self._problem.norm
         if X is not None and longest > X * (1 + ROUNDING):
             source = "given" if self.promised else "measured on the first play"

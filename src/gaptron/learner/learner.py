@@ -15,7 +15,7 @@ from gaptron.algorithms.protocol import HasAdvice, HasCertificate
 from gaptron.data import state_tree
 from gaptron.data.examples import Example, Examples, checked
 from gaptron.data.labels import Classes, Labels
-from gaptron.data.values import choice, flag, number, plain_dict, positive, whole
+from gaptron.data.values import MIN_PROPENSITY, choice, flag, number, plain_dict, positive, whole
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
 from gaptron.features import Account, Encoder, in_file
 from gaptron.features.declaration import as_features
@@ -333,7 +333,7 @@ class Learner:
         Args:
             x: the example, as `decide` takes it.
             label: the label that was played.
-            propensity: the probability with which it was drawn.
+            propensity: the probability with which it was drawn, at least 1e-6.
             correct: whether it was correct (bandit).
             reward: its reward, from 0 to 1 (bandit).
             truth: the true label (full information or graph).
@@ -353,8 +353,8 @@ class Learner:
             )
         example, advice_row = self._arguments.example(x), self._arguments.advice_row(advice)
         code, propensity = self._classes.code(label), number("propensity", propensity)
-        if not 0.0 < propensity <= 1.0:
-            raise InputError(f"propensity={propensity!r} must lie in (0, 1]")
+        if not MIN_PROPENSITY <= propensity <= 1.0:
+            raise InputError(f"propensity={propensity!r} must lie between {MIN_PROPENSITY:g} and 1")
         allowed = self._arguments.available(available)
         if len(allowed) and not allowed[code]:
             raise InputError(f"label {label!r} was played, but it is not one of the available labels")

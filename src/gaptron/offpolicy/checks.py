@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.data.examples import LARGEST_NORM, SMALLEST_NORM, Examples, Table, first_not_finite, norms, parts_of
+from gaptron.data.values import MIN_PROPENSITY
 from gaptron.streams.raw_chunk import ErrorAt
 from gaptron.types import Integers, Matrix, Vector
 
@@ -39,12 +40,12 @@ def check_rewards(reward: Vector, error_at: ErrorAt) -> None:
 
 
 def checked_propensity(propensity: Vector, error_at: ErrorAt) -> Vector:
-    """Return the propensities, at most 1; refuse those outside (0, 1]."""
+    """Return the propensities, at most 1; refuse those above it or below `MIN_PROPENSITY`."""
     _refuse(
-        ~((propensity > 0.0) & (propensity <= 1.0 + ROUNDED)),
+        ~((propensity >= MIN_PROPENSITY) & (propensity <= 1.0 + ROUNDED)),
         lambda row: (
-            f"propensity {propensity[row]:g} is not in (0, 1]: it is the probability with which the label "
-            "played was drawn"
+            f"propensity {propensity[row]:g} is not between {MIN_PROPENSITY:g} and 1: it is the probability with which "
+            "the label played was drawn"
         ),
         error_at,
     )

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gaptron.data.feedback import as_correct, as_reward
+from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, InputError, StreamError
 from gaptron.learner.decision import Decision
 from gaptron.offpolicy.json_lines import MalformedError, encode, parse
@@ -79,8 +80,11 @@ class DecisionLog:
             raise DecisionError(
                 f"labels were added after round {decision.round}, so its decision does not fit this log any more"
             )
-        if not decision.propensity > 0.0:
-            raise DecisionError(f"the label of round {decision.round} has propensity 0: no estimate can use it")
+        if not decision.propensity >= MIN_PROPENSITY:
+            raise DecisionError(
+                f"the label of round {decision.round} has propensity {decision.propensity:g}; a log holds those of at "
+                f"least {MIN_PROPENSITY:g}: leave the round out, or make the learner with epsilon=..."
+            )
         line = decision_line(
             json_features(learner._row_of(decision)) if x is None else json_named_features(x),
             decision.label,

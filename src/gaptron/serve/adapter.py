@@ -11,7 +11,8 @@ from scipy.sparse import csr_array
 
 from gaptron.algorithms import load
 from gaptron.data.labels import Classes
-from gaptron.errors import NoBoundError
+from gaptron.data.values import MIN_PROPENSITY
+from gaptron.errors import GaptronError, NoBoundError
 from gaptron.kernels.simplex import draw
 from gaptron.learner import DEFAULT, Learner, model_file
 from gaptron.serve.problems import invalid
@@ -19,6 +20,10 @@ from gaptron.serve.schemas import MAX_FEATURES, DecisionRequest, NewModel, Outco
 from gaptron.types import Vector
 
 RESERVED = ("classes", "n_classes", "n_features", "feedback", "seed", "epsilon", "features", "self", "algorithm")
+
+
+class NotFiniteError(GaptronError):
+    """The learner's numbers overflowed: its settings do not fit its examples."""
 
 
 class Adapter:
@@ -45,6 +50,9 @@ class Adapter:
             **settings,
         )
         self._classes = Classes(spec.labels)
+        self._single = spec.settings.get("precision") == "single"
+        self._epsilon = spec.epsilon
+        self._check_epsilon(len(spec.labels))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -58,18 +66,31 @@ class Adapter:
     # --- deciding -----------------------------------------------------------------------------------------------
 
     def decide(self, request: DecisionRequest, u: float) -> tuple[int, Vector]:
-        """Return the code of the label that u draws, and the distribution. Changes nothing."""
+        """Return the code of the label that u draws, and the distribution. Changes nothing.
+
+        Labels with a propensity below `MIN_PROPENSITY` are not played, so that every decision can be learned from and
+        evaluated; the label of the largest probability gets theirs.
+
+        Raises:
+            NotFiniteError: the learner has no distribution.
+        """
         available = self._available(request)
         p = self.learner.distribution(
             self._examples(request),
             advice=self._advice(request),
             available=None if available is None else [available],  # one list for each example
         )[0]
-        return int(draw(p, int(p.argmax()), u)), p
+        if not np.isfinite(p).all():
+            raise NotFiniteError("its state is not finite: create a new model with other settings or smaller features")
+        top, rare = int(p.argmax()), p < MIN_PROPENSITY
+        if p[rare].any():
+            p[top] = min(p[top] + p[rare].sum(), 1.0)
+            p[rare] = 0.0
+        return int(draw(p, top, u)), p
 
     def check(self, request: DecisionRequest) -> None:
-        """Refuse an example that could not be learned from: `decide` accepts norms above the declared one."""
-        if self.learner.problem.norm is not None:
+        """Refuse an example that could not be learned from: `decide` accepts longer ones."""
+        if self.learner.problem.norm is not None or self._single:
             self.learner.check(self._examples(request))
 
     def width_after(self, request: DecisionRequest) -> int | None:
@@ -151,8 +172,15 @@ class Adapter:
 
     def grow(self, labels: list[str]) -> None:
         """Add labels."""
+        self._check_epsilon(len(self.labels) + len(labels))
         self.learner.grow(classes=[*self.labels, *labels])
         self._classes = Classes(self.labels)
+
+    def _check_epsilon(self, n_labels: int) -> None:
+        """Refuse an epsilon whose uniform draws would be too rare to be played."""
+        least = n_labels * MIN_PROPENSITY
+        if 0.0 < self._epsilon < least:
+            raise invalid(f"epsilon={self._epsilon:g} is too small for {n_labels} labels: use at least {least:g}, or 0")
 
     # --- report -------------------------------------------------------------------------------------------------
 

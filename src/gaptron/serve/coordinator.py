@@ -6,16 +6,20 @@ of a request, even while the first attempt is in progress, gets the response of 
 
 import asyncio
 import secrets
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from gaptron.errors import InputError, SettingError
+from gaptron.errors import GaptronError, InputError, ModelFileError, SettingError
 from gaptron.event_id import new_event_id
-from gaptron.serve import adapter, events, snapshots
+from gaptron.serve import adapter, events, problems, snapshots
+from gaptron.serve.adapter import NotFiniteError
+from gaptron.serve.clock import Clock, elapsed, system_time
 from gaptron.serve.committer import Committer
 from gaptron.serve.decisions import Known, without_event_id
 from gaptron.serve.events import Body, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, Row, TimedOut
@@ -47,11 +51,6 @@ REDACTION_INTERVAL, MAX_REDACTED = 86_400_000_000, 1000  # µs; decisions in one
 PUBLISH_RATIO = 20.0  # minimum time between publications, as a multiple of their duration
 
 
-def clock() -> int:
-    """µs since 1970."""
-    return time.time_ns() // 1000
-
-
 def new_draw_key() -> str:
     """A secret for the draws of a new model."""
     return secrets.token_hex(32)
@@ -79,21 +78,26 @@ class Coordinator:
         store: Store,
         committer: Committer,
         models: dict[str, Model],
+        quarantined: dict[str, Exception],
         *,
-        now: Callable[[], int],
+        now: Callable[[], int] = system_time,
+        elapsed: Callable[[], int] = elapsed,
         replica_store: SharedStore | None = None,
         keep_days: float | None = None,
     ) -> None:
         self._retention = None if keep_days is None else round(86_400e6 * keep_days)
         self._redact_at = 0  # µs
         self.store, self.committer, self.models = store, committer, models
+        self.quarantined: dict[str, str] = {}  # models that cannot be used, and why
+        for name, problem in quarantined.items():
+            self._quarantine(name, problem)
         self._replica_store = replica_store  # None: there are no replicas
         self._sequencing = asyncio.Lock()
         self._published: dict[str, tuple[Any, ...]] = {}  # the state of each model when it was published
         self._publish_at = 0.0
-        self._seq, self._at = store.last()
+        self._seq, at = store.last()
         committer.committed = self._seq
-        self._now = now
+        self._time = Clock(at, now, elapsed).now
         self._cache: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._compiled: set[tuple[str, bool]] = set()
         self._last_snapshots = {name: LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
@@ -105,6 +109,8 @@ class Coordinator:
         """Return the model with this name."""
         model = self.models.get(name)
         if model is None:
+            if name in self.quarantined:
+                raise problems.quarantined(name, self.quarantined[name])
             raise not_found(f"there is no model {name!r}: create it with POST /v1/models")
         return model
 
@@ -129,9 +135,9 @@ class Coordinator:
         return model
 
     def _check_new(self, name: str) -> None:
-        if name in self.models:
+        if name in self.models or name in self.quarantined:
             raise RefusedError(409, "already-exists", f"a model named {name!r} exists already")
-        if len(self.models) >= MAX_MODELS:
+        if len(self.models) + len(self.quarantined) >= MAX_MODELS:
             raise invalid(f"a service has at most {MAX_MODELS} models")
 
     async def change(self, name: str, change: ModelChange) -> Model:
@@ -198,6 +204,8 @@ class Coordinator:
         except RefusedError:
             self.counters[name].refused += 1
             raise
+        except NotFiniteError as problem:
+            raise self._quarantine(name, problem) from None
         known = Known(self._append(model, event_id, decided, at=at))
         self._add_to_cache(known)
         return known, False
@@ -270,20 +278,39 @@ class Coordinator:
 
     # --- the log --------------------------------------------------------------------------------------------------
 
-    def _time(self) -> int:
-        """The current time, but never before the last event, even if the clock goes back."""
-        return max(self._at, self._now())
-
     def _append(
         self, model: Model, event_id: str | None, body: Body, *, decided: Event | None = None, at: int | None = None
     ) -> Event:
         """Apply an event to its model and schedule it for the next commit."""
-        at = self._time() if at is None else at
-        event = Event(self._seq + 1, model.name, event_id, at, body)
-        model.apply(event, decided, check=False)
-        self._seq, self._at = event.seq, at
-        self.committer.add(event.row())
+        event = self._next_event(model, event_id, body, at=at)
+        self._apply(model, event, decided)
+        self._log(event)
         return event
+
+    def _next_event(self, model: Model, event_id: str | None, body: Body, *, at: int | None = None) -> Event:
+        return Event(self._seq + 1, model.name, event_id, self._time() if at is None else at, body)
+
+    def _log(self, event: Event) -> None:
+        """Schedule an event that was applied for the next commit."""
+        self._seq = event.seq
+        self.committer.add(event.row())
+
+    def _apply(self, model: Model, event: Event, decided: Event | None = None) -> None:
+        """Apply an event. If that fails, the model is in an unknown state: it is quarantined, and others are not."""
+        self.model(model.name)  # refuses if the model was quarantined meanwhile
+        try:
+            model.apply(event, decided, check=False)
+        except Exception as problem:
+            raise self._quarantine(model.name, problem) from problem
+
+    def _quarantine(self, name: str, problem: Exception) -> RefusedError:
+        """Refuse everything about a model from now on; a restart restores it from the log. Returns the refusal."""
+        self.models.pop(name, None)
+        kind = "" if isinstance(problem, GaptronError) else f"{type(problem).__name__}: "
+        self.quarantined[name] = f"{kind}{problem}"
+        refusal = problems.quarantined(name, self.quarantined[name])
+        print(f"gaptron: {refusal}", file=sys.stderr, flush=True)
+        return refusal
 
     def _known(self, model: Model, event_id: str) -> Known:
         known = self._cache.get((model.name, event_id))
@@ -326,9 +353,8 @@ class Coordinator:
             await self.sequence_drafts()
         now = self._time()
         for model in list(self.models.values()):
-            while (due := model.next_due(now, MAX_TIMED_OUT)) is not None:
-                event = self._append(model, None, TimedOut(due))
-                await self.committer.wait_for(event.seq)
+            with suppress(RefusedError):  # the model is quarantined
+                await self._apply_timeouts(model, now)
         for model in list(self.models.values()):
             last = self._last_snapshots[model.name]
             if model.seq != last.seq and time.monotonic() >= last.next_at:
@@ -338,8 +364,14 @@ class Coordinator:
         if self._retention is not None and now >= self._redact_at:
             self._redact_at = now + REDACTION_INTERVAL
             for model in list(self.models.values()):
-                while await self._redact(model, now - self._retention):
-                    pass
+                with suppress(RefusedError):  # the model is quarantined
+                    while await self._redact(model, now - self._retention):
+                        pass
+
+    async def _apply_timeouts(self, model: Model, now: int) -> None:
+        while (due := model.next_due(now, MAX_TIMED_OUT)) is not None:
+            event = self._append(model, None, TimedOut(due))
+            await self.committer.wait_for(event.seq)
 
     async def _redact(self, model: Model, before: int) -> bool:
         """Redact some of the decisions before this time. False: there are no more.
@@ -352,8 +384,13 @@ class Coordinator:
         rows = [row for row in rows if row.seq < min(needed)] if needed else rows
         if not rows:
             return False
-        event = self._append(model, None, Redacted(rows[-1].seq))
-        start = Snapshot(model.name, model.seq, snapshots.pack(model))
+        event = self._next_event(model, None, Redacted(rows[-1].seq))
+        self._apply(model, event)
+        try:
+            start = Snapshot(model.name, model.seq, snapshots.pack(model))
+        except ModelFileError as problem:
+            raise self._quarantine(model.name, problem) from None
+        self._log(event)
         self.committer.add_redaction(Redaction(start, [events.redacted(row) for row in rows]))
         for row in rows:
             self._cache.pop((model.name, row.event_id or ""), None)
@@ -384,35 +421,49 @@ class Coordinator:
 
     def _sequence(self, row: Row) -> None:
         event = events.decode(row._replace(seq=self._seq + 1, at=self._time()))
-        self.models[row.model].apply(event, check=False)
-        self._seq, self._at = event.seq, event.at
+        if row.model in self.models:
+            with suppress(RefusedError):  # the model is quarantined; the decision was acknowledged
+                self._apply(self.models[row.model], event)
+        self._seq = event.seq
         self.committer.add(row._replace(seq=event.seq, at=event.at, draft=row.seq))
         self._add_to_cache(Known(event))
 
     async def _publish(self, store: SharedStore) -> None:
         """Publish the models that have changed to the replicas."""
         started, changed = time.monotonic(), []
-        for name, model in self.models.items():
+        for name, model in list(self.models.items()):
             config = model.adapter.labels, model.feedback_timeout, model.on_timeout, model.mode
             state = (model.version, model.adapter.width, *config)
             if self._published.get(name) != state:
-                self._published[name] = state
-                changed.append(Snapshot(name, model.seq, snapshots.pack(model, for_replica=True)))
+                try:
+                    changed.append(Snapshot(name, model.seq, snapshots.pack(model, for_replica=True)))
+                except ModelFileError as problem:
+                    self._quarantine(name, problem)
+                else:
+                    self._published[name] = state
         duration = time.monotonic() - started
         self._publish_at = started + PUBLISH_RATIO * duration
         if changed:
             await self.committer.call(lambda: store.publish(changed))
 
-    def take_snapshot(self, model: Model) -> None:
-        """Take a snapshot, committed together with all events it contains."""
+    def take_snapshot(self, model: Model) -> bool:
+        """Take a snapshot, committed together with all events it contains. False: the model is quarantined instead."""
         started = time.monotonic()
-        self.committer.add_snapshot(Snapshot(model.name, model.seq, snapshots.pack(model)))
+        if model.name in self.quarantined:
+            return False
+        try:
+            body = snapshots.pack(model)
+        except ModelFileError as problem:
+            self._quarantine(model.name, problem)
+            return False
+        self.committer.add_snapshot(Snapshot(model.name, model.seq, body))
         duration = time.monotonic() - started
         next_at = started + max(SNAPSHOT_SECONDS, SNAPSHOT_RATIO * duration)
         self._last_snapshots[model.name] = LastSnapshot(model.seq, next_at)
+        return True
 
     def take_snapshots(self) -> None:
         """Take a snapshot of each model that has changed since its last one."""
-        for model in self.models.values():
+        for model in list(self.models.values()):
             if model.seq != self._last_snapshots[model.name].seq:
                 self.take_snapshot(model)

@@ -36,6 +36,7 @@ from gaptron.serve.schemas import (
     Outcome,
     OutcomeBatch,
     OutcomeResults,
+    QuarantinedModel,
 )
 from gaptron.serve.service import Service
 from gaptron.serve.store import Key
@@ -149,8 +150,9 @@ async def get_model(request: Request) -> Response:
 
 async def list_models(request: Request) -> Response:
     """List all models."""
-    models = _service(request).coordinator.models.values()
-    return json_response(ModelList([_model_info(model) for model in models]))
+    coordinator = _service(request).coordinator
+    quarantined = [QuarantinedModel(name, reason) for name, reason in coordinator.quarantined.items()]
+    return json_response(ModelList([_model_info(model) for model in coordinator.models.values()], quarantined))
 
 
 def _model_info(model: Model) -> ModelInfo:
@@ -229,7 +231,7 @@ async def stream_reports(request: Request) -> Response:
 
     async def messages() -> AsyncIterator[bytes]:
         last = request.headers.get("last-event-id", "")
-        while service.state == "ready":
+        while service.state == "ready" and model.name in service.coordinator.models:
             made = await _report(service, model)
             if str(made["seq"]) != last:
                 last = str(made["seq"])
@@ -280,8 +282,8 @@ async def metrics(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """Check that the process is running."""
-    return json_response({"status": "alive", "version": __version__})
+    """Check that the process is running. `quarantined` is the number of models that cannot be used."""
+    return json_response({"status": "alive", "version": __version__, "quarantined": _service(request).quarantined})
 
 
 async def ready(request: Request) -> Response:
@@ -289,7 +291,8 @@ async def ready(request: Request) -> Response:
     state = _service(request).state
     if state != "ready":
         raise unavailable(state)
-    return json_response({"status": "ready", "durable": "every response is sent after its event is on disk"})
+    durable = "every response is sent after its event is on disk"
+    return json_response({"status": "ready", "durable": durable, "quarantined": _service(request).quarantined})
 
 
 # --- documentation and the web page -----------------------------------------------------------------------------------

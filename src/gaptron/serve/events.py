@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
+from gaptron.data.values import MIN_PROPENSITY
 from gaptron.serve.schemas import DecisionRequest, ModelChange, NewModel, Outcome
 
 
@@ -60,6 +61,11 @@ class Decided(Struct, omit_defaults=True, gc=False):
     def is_redacted(self) -> bool:
         """Were the features removed from the log?"""
         return self.request.x is None and self.request.features is None
+
+    @property
+    def is_in_bounds(self) -> bool:
+        """Can it be learned from? Requests are checked; logs of other versions may have other propensities."""
+        return MIN_PROPENSITY <= self.propensity <= 1.0
 
     def is_expired(self, at: int) -> bool:
         """Is an outcome at this time late? If the decision is learned when due: it has left the pending ones."""

@@ -86,7 +86,7 @@ def _order(one: tuple[Event, Outcome | None]) -> tuple[int, int]:
 
 def _with_reward(decided: Event, outcome: Outcome) -> Iterator[tuple[Event, float]]:
     overridden = outcome.played is not None and outcome.played != decided.body.label
-    if decided.body.is_redacted or outcome.void or overridden:
+    if decided.body.is_redacted or not decided.body.is_in_bounds or outcome.void or overridden:
         return
     yield decided, outcome.reward if outcome.reward is not None else float(is_correct(outcome, decided.body.label))
 

@@ -12,7 +12,7 @@ from gaptron.serve.coordinator import Coordinator
 
 MAX_LABELS = 50  # of each model; every label is a time series
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
-TALLY_KINDS = ("decisions", "outcomes", "late", "void", "overridden", "timed_out")
+TALLY_KINDS = ("decisions", "outcomes", "late", "void", "overridden", "timed_out", "unusable")
 COUNTER_KINDS = ("duplicates", "conflicts", "refused", "retries")
 
 
@@ -74,6 +74,8 @@ class _CoordinatorCollector(Collector):  # type: ignore[misc]  # prometheus_clie
         yield CounterMetricFamily("gaptron_commits", "Commits of the log.", value=committer.commits)
         yield CounterMetricFamily("gaptron_commit_seconds", "Time spent in commits.", value=committer.seconds)
         yield GaugeMetricFamily("gaptron_uncommitted_rows", "Rows not on disk yet.", value=committer.uncommitted)
+        quarantined = float(len(coordinator.quarantined))
+        yield GaugeMetricFamily("gaptron_quarantined_models", "Models that cannot be used.", value=quarantined)
         yield GaugeMetricFamily("gaptron_log_events", "The number of the last event.", value=committer.committed)
         events = CounterMetricFamily("gaptron_events", "Decisions and outcomes by kind.", labels=("model", "kind"))
         played = CounterMetricFamily("gaptron_played", "Decisions by label.", labels=("model", "label"))

@@ -9,6 +9,7 @@ import heapq
 
 from msgspec import UNSET, Struct, structs
 
+from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, GaptronError, InputError, SettingError
 from gaptron.serve import draws
 from gaptron.serve.adapter import Adapter, is_correct
@@ -60,6 +61,16 @@ class Model:
 
     def decide(self, request: DecisionRequest, event_id: str, at: int) -> Decided:
         """Return the decision for a request. The model changes when `apply` gets it as an event."""
+        played = request.played
+        if played is not None and played.propensity < MIN_PROPENSITY:
+            raise invalid(
+                f"played.propensity is {played.propensity:g}: it must be at least {MIN_PROPENSITY:g}, because the "
+                "outcome is learned from with the weight 1/propensity"
+            )
+        return self._decided(request, event_id, at)
+
+    def _decided(self, request: DecisionRequest, event_id: str, at: int) -> Decided:
+        """The decision for a request that is within bounds, or in the log already."""
         try:
             self.adapter.check(request)
             code, p = self.adapter.decide(request, draws.number(self.key, event_id))
@@ -172,12 +183,16 @@ class Model:
     def _compare(self, event: Event) -> None:
         assert event.event_id is not None
         try:
-            replayed = self.decide(event.body.request, event.event_id, event.at)
+            replayed = self._decided(event.body.request, event.event_id, event.at)
         except RefusedError as problem:
             raise ReplayMismatchError(f"event {event.seq} of {self.name}: {problem.detail}") from None
         if replayed != event.body:
-            raise ReplayMismatchError(
-                f"event {event.seq} of {self.name}: the log has {event.body}, replaying gives {replayed}"
+            fields = Decided.__struct_fields__
+            differing = [name for name in fields if getattr(replayed, name) != getattr(event.body, name)]
+            raise ReplayMismatchError(  # without the features, which not everybody may see who sees this
+                f"event {event.seq} of {self.name}: replaying gives {replayed.label!r} with propensity "
+                f"{replayed.propensity!r}, the log has {event.body.label!r} with {event.body.propensity!r}; "
+                f"they differ in {', '.join(differing)}"
             )
 
     def _apply_decided(self, event: Event, decision: Decided) -> None:
@@ -218,6 +233,9 @@ class Model:
             return
         if outcome.void:
             self.tally.void += 1
+            return
+        if not decision.is_in_bounds:
+            self.tally.unusable += 1
             return
         self.adapter.learn(decision.request, decision.label, decision.propensity, outcome)
         self.version += 1

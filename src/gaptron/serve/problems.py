@@ -58,3 +58,8 @@ def misdirected(detail: str) -> RefusedError:
 def unavailable(detail: str) -> RefusedError:
     """503: the same request may succeed later."""
     return RefusedError(503, "unavailable", detail)
+
+
+def quarantined(name: str, reason: str) -> RefusedError:
+    """503: this model cannot be used until somebody repairs it; other models can."""
+    return RefusedError(503, "quarantined", f"model {name!r} is quarantined: {reason}")

@@ -1,56 +1,166 @@
 """Replay the event log: from the newest snapshots at a start, or completely to verify the log."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gaptron.errors import ModelFileError
 from gaptron.serve import events, snapshots
-from gaptron.serve.events import Decided, Event
+from gaptron.serve.events import Decided, Event, Row
 from gaptron.serve.model_state import Model, ReplayMismatchError
-from gaptron.serve.store import Store
+from gaptron.serve.store import Snapshot, Store, StoreUnavailableError
+
+
+class Follower:
+    """The models of a store, replayed from their snapshots, and kept up to date while another process is the leader.
+
+    A model that cannot be restored is in `quarantined` with the reason; all others are in `models`.
+    """
+
+    def __init__(self, store: Store, *, check: bool = True) -> None:
+        """Load nothing yet.
+
+        Args:
+            store: holds the log.
+            check: recompute every decision and compare it with the log, to the bit.
+        """
+        self._store, self._check = store, check
+        self.models: dict[str, Model] = {}
+        self.quarantined: dict[str, Exception] = {}
+        self.seq = 0  # of the last event that was replayed
+
+    def catch_up(self) -> None:
+        """Replay what was written since the last call."""
+        last, _ = self._store.last()
+        if last <= self.seq:
+            return
+        before, self.seq = self.seq, last
+        for name, _ in self._store.models():
+            if name not in self.models and name not in self.quarantined:
+                self._restore(name, last)
+        if before:
+            for row, decision in self._store.read(before, until=last):
+                model = self.models.get(row.model)
+                if model is not None and row.seq > model.seq:
+                    try:
+                        _apply(model, row, decision, check=self._check)
+                    except Exception:  # such as features that the leader has redacted meanwhile
+                        self._restore(row.model, last)
+
+    def check_version(self) -> None:
+        """Raise if no model is replayed as it was logged: then this version of gaptron computes other numbers."""
+        reasons = list(self.quarantined.values())
+        if reasons and not self.models and all(isinstance(one, ReplayMismatchError) for one in reasons):
+            raise ReplayMismatchError(f"{reasons[0]}. After an upgrade start once with --trust-log")
+
+    def _restore(self, name: str, until: int) -> None:
+        """Load a model, or put it into quarantine."""
+        self.models.pop(name, None)
+        try:
+            self.models[name] = restore(self._store, name, until, check=self._check)
+        except StoreUnavailableError:
+            raise
+        except Exception as problem:
+            self.quarantined[name] = problem
+
+
+def restore(store: Store, name: str, until: int | None = None, *, check: bool = True) -> Model:
+    """Return a model as it was after event `until`, from its newest snapshot that is not damaged.
+
+    Args:
+        store: holds the log. The leader may be using it.
+        name: the name of the model.
+        until: the last event to replay; None: all.
+        check: recompute every decision and compare it with the log, to the bit.
+
+    Returns:
+        The model. Its learner is finite.
+
+    Raises:
+        ReplayMismatchError: a recomputed decision differs.
+        ModelFileError: every snapshot from which the log could be replayed is damaged, or the learner is not finite.
+    """
+    while True:
+        start = _replay_start(store, name)
+        try:
+            model = _replayed(store, name, _newest_sound(store, name, start), until, check)
+        except Exception:
+            if _replay_start(store, name) == start:
+                raise  # otherwise the leader redacted decisions meanwhile, and there is a new start
+        else:
+            snapshots.pack(model)  # raises if it is not finite
+            return model
+
+
+def _replay_start(store: Store, name: str) -> Snapshot | None:
+    return next(iter(store.replay_starts(name)), None)
+
+
+def _newest_sound(store: Store, name: str, start: Snapshot | None) -> Model | None:
+    """The newest model that was saved and can be read; None: replay the whole log.
+
+    Where decisions were redacted, nothing from before helps, because their features are missing.
+    """
+    least = 0 if start is None else start.seq
+    for seq in sorted((seq for model, seq in store.snapshots() if model == name and seq >= least), reverse=True):
+        body = store.snapshot(name, seq)
+        if body is not None:  # otherwise it was replaced by a newer one
+            try:
+                return snapshots.unpack(body)
+            except ModelFileError as problem:
+                print(f"gaptron: the snapshot of {name} at event {seq} is skipped: {problem}", file=sys.stderr)
+    return None if start is None else snapshots.unpack(start.body)
 
 
 def load_models(
-    store: Store,
-    *,
-    check: bool = True,
-    from_start: bool = False,
-    on_event: Callable[[Event, Model], None] = lambda event, model: None,
+    store: Store, *, check: bool = True, on_event: Callable[[Event, Model], None] = lambda event, model: None
 ) -> dict[str, Model]:
-    """Return the models that result from replaying the log.
+    """Return the models that result from replaying the whole log, without snapshots.
+
+    Where features were redacted, replay starts with the state saved at that point, because earlier decisions cannot be
+    recomputed.
 
     Args:
         store: holds the log.
         check: recompute every decision and compare it with the log, to the bit.
-        from_start: ignore snapshots. Where features were redacted, replay starts with the state saved at that point,
-            because earlier decisions cannot be recomputed.
         on_event: called after each event with the event and its model.
+
+    Returns:
+        The models by name.
 
     Raises:
         ReplayMismatchError: a recomputed decision differs.
     """
-    saved: dict[str, bytes | None]
-    if from_start:
-        saved = {start.model: start.body for start in store.replay_starts()}
-    else:
-        saved = {name: store.snapshot(name, seq) for name, seq in dict(store.snapshots()).items()}
-    return {name: _load_model(store, name, saved.get(name), check, on_event) for name, _ in store.models()}
+    starts = {start.model: snapshots.unpack(start.body) for start in store.replay_starts()}
+    return {name: _replayed(store, name, starts.get(name), None, check, on_event) for name, _ in store.models()}
 
 
-def _load_model(
-    store: Store, name: str, snapshot: bytes | None, check: bool, on_event: Callable[[Event, Model], None]
+def _replayed(
+    store: Store,
+    name: str,
+    model: Model | None,
+    until: int | None,
+    check: bool,
+    on_event: Callable[[Event, Model], None] = lambda event, model: None,
 ) -> Model:
-    model = None if snapshot is None else snapshots.unpack(snapshot)
-    for row, decision in store.read(0 if model is None else model.seq, name):
-        event = events.decode(row)
+    """Replay what comes after the last event of a model, or everything."""
+    for row, decision in store.read(0 if model is None else model.seq, name, until):
         if model is None:
+            event = events.decode(row)
             model = Model(event.body)
             model.seq = event.seq
         else:
-            model.apply(event, None if decision is None else events.decode(decision), check=check)
+            event = _apply(model, row, decision, check=check)
         on_event(event, model)
     assert model is not None
     return model
+
+
+def _apply(model: Model, row: Row, decision: Row | None, *, check: bool) -> Event:
+    event = events.decode(row)
+    model.apply(event, None if decision is None else events.decode(decision), check=check)
+    return event
 
 
 def _replica_states(store: Store) -> Counter[tuple[str, int]]:
@@ -137,7 +247,7 @@ def _replay(store: Store, starts: dict[str, int], progress: Callable[[int], None
             if not uses[used]:
                 del replica_models[used]
 
-    models = load_models(store, from_start=True, on_event=on_event)
+    models = load_models(store, on_event=on_event)
     if saved:
         name, seq = next(iter(saved))
         raise ReplayMismatchError(f"there is a snapshot of {name} at event {seq}, which is not in the log")

@@ -6,13 +6,13 @@ ensures that an event is decided once, whichever process is asked.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec import structs
 
 from gaptron.event_id import new_event_id
 from gaptron.serve import adapter, events, snapshots
+from gaptron.serve.clock import Clock
 from gaptron.serve.coordinator import MAX_UNCOMMITTED_ROWS, Coordinator
 from gaptron.serve.decisions import Known, without_event_id
 from gaptron.serve.events import Event, ReplicaStamp, Row
@@ -34,8 +34,8 @@ class Draft(NamedTuple):
 class Replica:
     """The published models, and the decisions that are being written."""
 
-    def __init__(self, store: SharedStore, now: Callable[[], int]) -> None:
-        self._store, self._now = store, now
+    def __init__(self, store: SharedStore, clock: Clock) -> None:
+        self._store, self._now = store, clock.now
         self.models: dict[str, Model] = {}
         self._compiled: set[tuple[str, bool]] = set()
         self._unwritten: list[Draft] = []
@@ -171,7 +171,7 @@ class ReplicaService(Service):
 
     def __init__(self, store: SharedStore, options: Options) -> None:
         super().__init__(store, options)
-        self._replica = Replica(store, options.now)
+        self._replica = Replica(store, Clock(0, options.now, options.elapsed))
 
     @property
     def coordinator(self) -> Coordinator:

@@ -17,6 +17,7 @@ LEVEL = 0.95
 MAX_LABELS = 20  # in the estimates for single labels
 POINTS = 20  # of the curve of the error rate
 MIN_PLAYED, MIN_DIFFERENCE = 100, 0.1  # plays of a label, and difference in outcome rates, that justify a warning
+COUNTS = ("decisions", "outcomes", "late", "void", "overridden", "timed_out", "unusable", "agreed", "shadow")
 MAX_AGE = 1.0  # seconds for which a report is reused
 
 
@@ -32,10 +33,7 @@ class Facts:
         self.label_counts = [(counts.played, counts.outcomes, counts.errors) for counts in tally.labels]
         self.recent: list[RecentOutcome] = tally.recent[-WINDOW:]
         self.top_probabilities = tally.top_probabilities[-WINDOW:]
-        self.tally = {
-            name: getattr(tally, name)
-            for name in ("decisions", "outcomes", "late", "void", "overridden", "timed_out", "agreed", "shadow")
-        }
+        self.tally = {name: getattr(tally, name) for name in COUNTS}
         self.delays = list(tally.delays)
         self.pending = len(model.pending)
         counters: Counters = coordinator.counters[model.name]

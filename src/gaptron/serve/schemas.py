@@ -98,10 +98,18 @@ class ModelInfo(Schema, kw_only=True):
     """The number of outcomes learned from."""
 
 
+class QuarantinedModel(Schema):
+    """A model that could not be restored from the log, or failed: requests for it are refused with 503."""
+
+    name: Name
+    reason: str
+
+
 class ModelList(Schema):
     """All models."""
 
     models: list[ModelInfo]
+    quarantined: list[QuarantinedModel] = []
 
 
 # --- decisions --------------------------------------------------------------------------------------------------
@@ -119,6 +127,7 @@ class Played(Schema):
 
     label: Label
     propensity: Probability = 1.0
+    """At least 1e-6."""
 
 
 class DecisionRequest(Schema, kw_only=True):

@@ -1,4 +1,4 @@
-"""The lifecycle of the service: acquire the lease, replay the log, compile, serve, and save a snapshot at the end."""
+"""The lifecycle of the service: replay the log, compile, acquire the lease, serve, and save a snapshot at the end."""
 
 import asyncio
 import gc
@@ -8,17 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from gaptron.errors import GaptronError
+from gaptron.errors import GaptronError, SettingError
 from gaptron.serve import adapter
+from gaptron.serve.clock import elapsed, system_time
 from gaptron.serve.committer import Committer
-from gaptron.serve.coordinator import TICK, Coordinator, clock
+from gaptron.serve.coordinator import TICK, Coordinator
+from gaptron.serve.heartbeat import Heartbeat
 from gaptron.serve.keys import KeyRing
 from gaptron.serve.metrics import Metrics
 from gaptron.serve.problems import misdirected, unavailable
-from gaptron.serve.replay import load_models
+from gaptron.serve.replay import Follower
 from gaptron.serve.report import ReportCache
 from gaptron.serve.schemas import Decision, DecisionRecord, DecisionRequest, DecisionResult
-from gaptron.serve.store import SharedStore, Store, as_shared
+from gaptron.serve.store import SharedStore, Store, StoreUnavailableError, as_shared
 
 STANDBY_INTERVAL = 1.0  # seconds between attempts to acquire the lease
 
@@ -38,7 +40,8 @@ class Options:
     rate: float | None = None  # requests per second allowed for each key
     keep_days: float | None = None  # redact the features of decisions that are older
     with_replicas: bool = False  # replicas decide; this process learns
-    now: Callable[[], int] = clock
+    now: Callable[[], int] = system_time
+    elapsed: Callable[[], int] = elapsed
     on_failure: Callable[[BaseException], None] = end_process
 
 
@@ -68,6 +71,7 @@ class Service:
         self.reports = ReportCache()
         self._coordinator: Coordinator | None = None
         self._committer: Committer | None = None
+        self._heartbeat: Heartbeat | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.metrics = Metrics(lambda: self._coordinator, lambda: self.state == "ready")
 
@@ -83,6 +87,11 @@ class Service:
         """What finds decisions, and makes them unless replicas do."""
         return self.coordinator
 
+    @property
+    def quarantined(self) -> int:
+        """The number of models that cannot be used."""
+        return 0 if self._coordinator is None else len(self._coordinator.quarantined)
+
     def check_decides(self) -> None:
         """Refuse a decision if replicas decide."""
         if self.options.with_replicas:
@@ -93,22 +102,18 @@ class Service:
         self._tasks.append(asyncio.create_task(self._run()))
 
     async def open(self) -> None:
-        """Acquire the lease, replay the log, and compile the models."""
-        while not await asyncio.to_thread(self.store.acquire_lease):
-            self.state = "standby: another process is the leader"
-            await asyncio.sleep(STANDBY_INTERVAL)
+        """Replay the log, compile the models, and acquire the lease."""
+        follower = Follower(self.store, check=not self.options.trust_log)
+        await self._stand_by(follower)
         self.keys = KeyRing(self.store, self.options.rate)
-        self.state = "replaying the log"
-        models = await asyncio.to_thread(load_models, self.store, check=not self.options.trust_log)
-        self.state = "compiling"
-        for model in models.values():
-            await asyncio.to_thread(adapter.try_out, model.spec)
         self._committer = Committer(self.store, self.options.on_failure)
         coordinator = Coordinator(
             self.store,
             self._committer,
-            models,
+            follower.models,
+            follower.quarantined,
             now=self.options.now,
+            elapsed=self.options.elapsed,
             replica_store=as_shared(self.store) if self.options.with_replicas else None,
             keep_days=self.options.keep_days,
         )
@@ -117,6 +122,35 @@ class Service:
             await coordinator.sequence_drafts()  # those written while there was no leader
         self._coordinator = coordinator
         self.state = "ready"
+
+    async def _stand_by(self, follower: Follower) -> None:
+        """Be ready to lead at any time, until this process is the leader.
+
+        The log is replayed before the lease is acquired: the leader may still be alive, and serves meanwhile.
+        """
+        self.state = "replaying the log"
+        await asyncio.to_thread(self._follow, follower)
+        while not await asyncio.to_thread(self.store.acquire_lease):
+            self.state = "standby: another process is the leader"
+            await asyncio.sleep(STANDBY_INTERVAL)
+            await asyncio.to_thread(self._follow, follower)
+        if isinstance(self.store, SharedStore):
+            self._heartbeat = Heartbeat(self.store, self.options.on_failure)
+        self.state = "replaying the log"
+        await asyncio.to_thread(self._follow, follower)  # what the leader before wrote last
+
+    def _follow(self, follower: Follower) -> None:
+        """Replay what is new in the log, and compile new models."""
+        before = set(follower.models)
+        try:
+            follower.catch_up()
+        except StoreUnavailableError:
+            raise
+        except SettingError:  # there are no tables, or older ones: whoever acquires the lease creates them
+            return
+        follower.check_version()
+        for name in follower.models.keys() - before:
+            adapter.try_out(follower.models[name].spec)
 
     async def _run(self) -> None:
         try:
@@ -134,7 +168,6 @@ class Service:
     async def tick(self) -> None:
         """Do the periodic work, once a second."""
         await self.coordinator.tick()
-        await self.coordinator.committer.call(self.store.heartbeat)
         await self._reload_keys()
 
     async def _reload_keys(self) -> None:
@@ -155,5 +188,7 @@ class Service:
         if self._coordinator is not None and self._committer is not None:
             self._coordinator.take_snapshots()
             await self._committer.close()
+        if self._heartbeat is not None:
+            await asyncio.to_thread(self._heartbeat.stop)
         self._coordinator, self.state = None, "closed"
         await asyncio.to_thread(self.store.close)

@@ -31,7 +31,11 @@ class State(msgspec.Struct):
 
 
 def pack(model: Model, *, for_replica: bool = False) -> bytes:
-    """Encode a model. A replica needs neither the pending decisions nor the counts."""
+    """Encode a model. A replica needs neither the pending decisions nor the counts.
+
+    Raises:
+        ModelFileError: the result cannot be decoded, because the learner's numbers are not finite.
+    """
     state = State(
         created=Created(model.spec, model.key),
         feedback_timeout=model.feedback_timeout,
@@ -45,7 +49,9 @@ def pack(model: Model, *, for_replica: bool = False) -> bytes:
         redacted_through=model.redacted_through,
     )
     tree = {"model": msgspec.json.encode(state).decode(), "learner": model.adapter.tree()}
-    return model_file.packed(tree, f"snapshot of {model.name}")
+    data = model_file.packed(tree, f"snapshot of {model.name}")
+    unpack(data)  # nothing else shows that it can be read, and a snapshot that cannot be read is worth nothing
+    return data
 
 
 def checksum(data: bytes) -> str:

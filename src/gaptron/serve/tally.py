@@ -35,6 +35,7 @@ class Tally(Struct):
     void: int = 0
     overridden: int = 0
     timed_out: int = 0
+    unusable: int = 0  # of decisions whose propensity is out of bounds, in logs of other versions
     agreed: int = 0  # shadow mode: the caller played the label that the model would have played
     shadow: int = 0
     labels: list[LabelCounts] = field(default_factory=list)

@@ -122,7 +122,9 @@ function show(report) {
 }
 
 async function selectedModel() {
-  const names = (await fetchJson("v1/models")).models.map((model) => model.name);
+  const { models, quarantined = [] } = await fetchJson("v1/models");
+  const names = [...models, ...quarantined].map((model) => model.name);
+  list("quarantined", quarantined.map((model) => `The model ${model.name} is quarantined: ${model.reason}`));
   const selected = element("model").value || decodeURIComponent(location.hash.slice(1));
   if ([...element("model").options].map((one) => one.value).join() !== names.join()) {
     element("model").replaceChildren(...names.map((name) => new Option(name, name, false, name === selected)));
@@ -136,6 +138,7 @@ async function update() {
     if (name) show(await fetchJson(`v1/models/${name}/report`));
     else write("summary", "There is no model yet: create one with POST /v1/models.");
   } catch (problem) {
+    element("report").hidden = true; // what it shows may be old
     write("summary", `The service is not available: ${problem.message}`);
   }
   setTimeout(update, INTERVAL);

@@ -53,10 +53,6 @@ class Store(Protocol):
         """Become the leader, the only process that appends. False if another process is; try again later."""
         ...
 
-    def heartbeat(self) -> None:
-        """Renew the lease. Raises if another process holds it."""
-        ...
-
     def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = (), redactions: Iterable[Redaction] = ()) -> None:
         """Write rows, snapshots and redactions in one durable transaction. Raises if another process holds the lease.
 
@@ -90,8 +86,8 @@ class Store(Protocol):
         """The body of a snapshot; None if it no longer exists."""
         ...
 
-    def replay_starts(self) -> list[Snapshot]:
-        """The models as they were when decisions were last redacted."""
+    def replay_starts(self, model: str | None = None) -> list[Snapshot]:
+        """The models, or one of them, as they were when decisions were last redacted."""
         ...
 
     def add_key(self, key: Key) -> None:
@@ -113,7 +109,16 @@ class Store(Protocol):
 
 @runtime_checkable
 class SharedStore(Store, Protocol):
-    """A store to which replicas can write decisions."""
+    """A store that several processes use: one leads, others stand by, and replicas write decisions."""
+
+    @property
+    def heartbeat_interval(self) -> float:
+        """Seconds between two heartbeats of the leader."""
+        ...
+
+    def heartbeat(self) -> None:
+        """Renew the lease, from any thread. Raises if another process holds it."""
+        ...
 
     def allow_replicas(self, allowed: bool) -> None:
         """Called by the leader. When this returns and replicas are not allowed, none of them can commit any more."""

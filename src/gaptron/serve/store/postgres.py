@@ -20,7 +20,7 @@ from gaptron.serve.events import Row
 from gaptron.serve.store import Found, Key, Redaction, Snapshot, StoreUnavailableError
 from gaptron.serve.store.migrations import migrations
 
-LEASE = "10 seconds"  # without a heartbeat, after which a standby may terminate the leader's session
+LEASE = 10.0  # seconds without a heartbeat, after which a standby may terminate the leader's session
 COLUMNS = "seq, model, kind, event_id, at, body"
 ARRAYS = "%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[]"
 OR_REPLACE = "on conflict (model) do update set seq = excluded.seq, body = excluded.body"
@@ -45,6 +45,7 @@ class PostgresStore:
         self._url = url
         self._writer: Connection | None = None
         self._drafter: Connection | None = None
+        self._writing_lock = threading.Lock()  # one transaction at a time: the heartbeat has its own thread
         self._epoch = 0
         self._readers = threading.local()
         self._all_readers: list[Connection] = []
@@ -85,6 +86,11 @@ class PostgresStore:
         self._writer = writer
         return True
 
+    @property
+    def heartbeat_interval(self) -> float:
+        """Often enough that a few that come late cost nothing."""
+        return LEASE / 10.0
+
     def heartbeat(self) -> None:
         """Renew the lease with an empty transaction."""
         self.append([])
@@ -118,7 +124,7 @@ class PostgresStore:
     def _transaction(self) -> Iterator[Connection]:
         """A transaction that fails unless this process holds the lease."""
         writer = self._writing()
-        with writer.transaction():
+        with self._writing_lock, writer.transaction():
             sql = "update lease set heartbeat = now() where epoch = %s"
             if writer.execute(sql, (self._epoch,)).rowcount != 1:
                 raise LeaseLostError("another process holds the lease")
@@ -215,11 +221,14 @@ class PostgresStore:
             f"d on true where a.seq > %(after)s {of_model}and (%(until)s::bigint is null or a.seq <= %(until)s) "
             "order by a.seq"
         )
-        with self._connect() as reader, reader.cursor(name="log") as cursor:
-            reader.execute("set local enable_sort = off")
-            cursor.itersize = 2000
-            for row in cursor.execute(sql, {"after": after, "model": model, "until": until}):
-                yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
+        try:
+            with self._connect() as reader, reader.cursor(name="log") as cursor:
+                reader.execute("set local enable_sort = off")
+                cursor.itersize = 2000
+                for row in cursor.execute(sql, {"after": after, "model": model, "until": until}):
+                    yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
+        except psycopg.OperationalError as error:
+            raise StoreUnavailableError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
 
     def find(self, model: str, event_ids: list[str]) -> dict[str, Found]:
         """Use the index of events."""
@@ -239,9 +248,10 @@ class PostgresStore:
         found = self._rows("select body from snapshots where model = %s and seq = %s", (model, seq))
         return bytes(found[0][0]) if found else None
 
-    def replay_starts(self) -> list[Snapshot]:
+    def replay_starts(self, model: str | None = None) -> list[Snapshot]:
         """List the starts."""
-        rows = self._rows("select model, seq, body from replay_starts order by seq")
+        sql = "select model, seq, body from replay_starts where %s::text is null or model = %s order by seq"
+        rows = self._rows(sql, (model, model))
         return [Snapshot(name, seq, bytes(body)) for name, seq, body in rows]
 
     def _rows(self, sql: Any, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -294,8 +304,8 @@ def _one(connection: Connection, sql: Any) -> tuple[Any, ...]:
 def _terminate_stale_leader(connection: Connection) -> None:
     (exists,) = _one(connection, "select to_regclass('lease') is not null")
     if exists:
-        old = f"heartbeat < now() - interval '{LEASE}'"
-        connection.execute(f"select pg_terminate_backend(backend_pid) from lease where {old}")
+        sql = "select pg_terminate_backend(backend_pid) from lease where heartbeat < now() - make_interval(secs => %s)"
+        connection.execute(sql, (LEASE,))
 
 
 def _migrate(writer: Connection) -> None:

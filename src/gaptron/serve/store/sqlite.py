@@ -79,9 +79,6 @@ class SqliteStore:
         self._writer = writer
         return True
 
-    def heartbeat(self) -> None:
-        """Do nothing: the lock excludes all other processes."""
-
     def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = (), redactions: Iterable[Redaction] = ()) -> None:
         """Write one transaction with few statements, because each one releases and reacquires the GIL."""
         writer = self._writing()
@@ -154,10 +151,10 @@ class SqliteStore:
         found = self._reading().execute(sql, (model, seq)).fetchone()
         return None if found is None else bytes(found[0])
 
-    def replay_starts(self) -> list[Snapshot]:
+    def replay_starts(self, model: str | None = None) -> list[Snapshot]:
         """List the starts."""
-        sql = "select model, seq, body from replay_starts order by seq"
-        return list(starmap(Snapshot, self._reading().execute(sql)))
+        sql = "select model, seq, body from replay_starts where :model is null or model = :model order by seq"
+        return list(starmap(Snapshot, self._reading().execute(sql, {"model": model})))
 
     def add_key(self, key: Key) -> None:
         """Insert the key."""
