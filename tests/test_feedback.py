@@ -189,8 +189,10 @@ def test_correct_may_be_a_number(yes):
     assert portrait(one) == portrait(two)
 
 
-def test_a_reward_of_nothing_is_a_wrong_label_even_if_it_was_the_right_one():
-    one, two = make(), make()
+@pytest.mark.parametrize("algorithm", ["squarecb", "exp4", "confidit"])
+def test_a_reward_of_nothing_is_a_wrong_label_even_if_it_was_the_right_one(algorithm):
+    """The first learns from the reward alone, the others from whether the label played was the true one."""
+    one, two = (make(algorithm, experts=16) if algorithm == "exp4" else make(algorithm) for _ in range(2))
     labels = [WORDS[k] for k in Y]
     paid = one.play(X, labels, rewards=np.zeros(80))
     others = [WORDS[(code + 1) % K] for code in paid.codes]
