@@ -42,8 +42,9 @@ Table: TypeAlias = "NDArray[Any] | sp.csr_array[Any, tuple[int, int]]"
 """Examples as NumPy or SciPy hold them: a C-contiguous array, or a canonical CSR array, of float32 or float64."""
 
 SMALLEST_NORM, LARGEST_NORM = 1e-60, 1e60
-LARGEST_SINGLE = 1e18  # with tables in single precision: weights of a million such examples are finite
 """The range in which every algorithm, certificate and bound is correct: outside it, fourth powers of norms overflow."""
+
+LARGEST_SINGLE = 1e18  # with tables in single precision: weights of a million such examples are finite
 
 FAR, FEW = 100.0, 20
 """An outlier is `FAR` times as long as every example before it, of which there are at least `FEW`."""
