@@ -55,8 +55,15 @@ RETIRED = {
     "house": "architecture",
     "answer": "feedback or outcome",
     "answers": "feedback or outcomes",
+    "adviser": "expert",
+    "advisers": "experts",
+    "answered": "learned",
+    "hope": "the statistical term",
+    "lateness": "delay",
+    "look": "score or read",
     "opinion": "advice",
     "opinions": "advice",
+    "told": "revealed",
 }
 # Turns of phrase that a reader has to decode. They may not come back in what people read: docstrings, comments,
 # messages, help texts, pages.

@@ -1,11 +1,17 @@
-"""Every command whose output is shown in README and docs prints exactly that, apart from times and speeds."""
+"""What README and docs show is what commands print, apart from times and speeds, and what the library reads."""
 
 import importlib.util
+import json
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+
+from gaptron.experiments.plan_file import parse
+from gaptron.offpolicy import open_log
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -49,3 +55,52 @@ def test_output_is_shown_only_in_blocks_that_are_checked() -> None:
         for kind, block in re.findall(r"^```(\w+)[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
             if kind != "console":
                 assert not re.search(r"^\$ ", block, re.M), f"{page.name}: mark the block of {block[:40]!r} as console"
+
+
+# --- other blocks -----------------------------------------------------------------------------------------
+
+
+def _blocks(page: str, kind: str) -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "dsjson"])
+def test_the_log_lines_shown_are_read(form, tmp_path: Path) -> None:
+    shown = _blocks("offpolicy.md", "text")[("jsonl", "dsjson").index(form)]
+    (tmp_path / f"shown.{form}").write_text(shown, encoding="utf-8")
+    log = open_log(tmp_path / f"shown.{form}")
+    assert log.classes == ("cat", "dog", "owl") and log.propensity.tolist() == [0.8] and log.reward.tolist() == [1.0]
+    assert np.asarray(log.examples.as_matrix().todense() if form == "dsjson" else log.X).tolist() == [[0.6, 0.0, 0.8]]
+
+
+def test_the_plan_shown_is_read() -> None:
+    (shown,) = _blocks("compare.md", "toml")
+    assert list(parse(shown, "compare.md").seeds) == [0, 1, 2, 3, 4]
+
+
+def test_the_layers_shown_are_those_that_are_checked() -> None:
+    (shown,) = _blocks("architecture.md", "text")
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    re_exported = {"__main__", "river"}  # one line each
+    assert [re.findall(r"\w+", line) for line in shown.splitlines()] == [
+        re.findall(r"\w+", layer) for layer in layers if layer not in re_exported
+    ]
+
+
+def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
+    served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
+    (shown,) = _blocks("serve.md", "json")
+    commands = _blocks("serve.md", "bash")[1]
+    model, decision, outcome = re.findall(r"-d '(.*?)'", commands)
+    service = served.Served(tmp_path / "store")
+    try:
+        assert service.call("POST", "/v1/models", json.loads(model)).status_code == 201
+        path = "/v1/models/triage/decisions"
+        response = service.call("POST", path, json.loads(decision)).json()
+        assert {name: response[name] for name in json.loads(shown)} == json.loads(shown)
+        recorded = service.call("PUT", f"{path}/order-7/outcome", json.loads(outcome)).json()
+        assert recorded["status"] == "recorded"
+    finally:
+        service.close()

@@ -16,7 +16,7 @@ class Client(BaseClient):
     """A client for one model of a service. Many threads may use it.
 
     Use it in a `with` statement or call `close`, which waits until the outcomes have been sent. After a fork, the child
-    has a client of its own: it has no outcomes of the parent, which the parent sends.
+    has an empty queue: the parent sends the outcomes that were waiting.
 
     Args:
         url: the address of the service.

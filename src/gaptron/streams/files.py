@@ -255,8 +255,8 @@ def _chunks(
         if source.is_stdin:
             raise StreamError(source.name, "reading it in chunks needs classes=... and n_features=...")
         # With base 0 the indices are those in the file, so that the whole file shows the real base.
-        look = partial(_scan_chunk, classes_known=classes is not None, measured=not outline)
-        scan = _scan(source, read(chunk, 0 if detect_base else base, look, outline))
+        scan_chunk = partial(_scan_chunk, classes_known=classes is not None, measured=not outline)
+        scan = _scan(source, read(chunk, 0 if detect_base else base, scan_chunk, outline))
         if detect_base:
             base = 0 if scan.has_index_0 else 1
         widest = max(scan.widest - (base or 0), 0) if detect_base else scan.widest
