@@ -365,3 +365,22 @@ def test_copies_continue_alike(again):
     other = again(one)
     np.testing.assert_array_equal(other.play(X[30:], y[30:]).predictions, one.play(X[30:], y[30:]).predictions)
     assert other.certificate == one.certificate
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_a_cost_above_one_half_that_a_coin_replaced_keeps_the_bound(one_by_one):
+    """The round then costs 1/2 in expectation. A cost that becomes known with the label ends the bound."""
+    rng = np.random.default_rng(0)
+    X, y = rng.choice([-1.0, 1.0], size=(30, 3)), rng.choice([-1, 1], size=30)
+    known, late = Abstainer(3, cost=0.8, seed=0), Abstainer(3, cost=0.1, seed=0)
+    if one_by_one:
+        for x, label in zip(X, y):
+            known.learn(known.decide(x), int(label))
+            late.learn(late.decide(x), int(label), cost=0.8)
+    else:
+        known.play(X, y)
+        late.play(X, y, costs=0.8, known=False)
+    assert known._experts.totals[0].max_cost == 0.5
+    assert known.bound().measured <= known.bound().regret < np.inf
+    with pytest.raises(NoBoundError, match=r"a cost of 0\.8 became known after its prediction"):
+        late.bound()
