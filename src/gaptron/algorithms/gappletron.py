@@ -145,6 +145,8 @@ def recommend(
         D = 10.0 if problem.radius is None else problem.radius
         if gamma is None:
             gamma = 0.0 if everything else math.sqrt(rho) * D * (problem.need("norm")[0] or 1.0)
+        if not (gamma >= 0.0 and math.isfinite(gamma)):
+            raise SettingError(f"gamma={gamma!r} must be a number of at least 0")
         return Gappletron(int(problem.loss), STEPS.index(steps), 0.0, float(gamma), float(D), float(beta))
     (X,) = problem.need("norm")
     first = paper_step(problem.loss, K, beta) / ((X or 1.0) ** 2)

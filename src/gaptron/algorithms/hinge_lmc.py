@@ -173,7 +173,10 @@ def sharpness(problem: Problem, settings: HingeLmc) -> float:
     X, T = problem.need("norm", "horizon")
     K, n, g = problem.n_classes, problem.n_classes * problem.n_features, settings.margin
     B = X * settings.ball
-    return math.sqrt(n * g**2 * math.log(math.e + B * T * K / g) / (5 * K**2 * B**2 * T))
+    eta = math.sqrt(n * g * g * math.log(math.e + B * T * K / g) / (5 * K**2 * B * B * T))  # B**2 could raise
+    if not (eta > 0.0 and math.isfinite(eta)):
+        raise SettingError(f"margin={g!r} is too far from XD={B:g} to compute eta: give eta=... too")
+    return eta
 
 
 def recommend(

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from gaptron.errors import SettingError
 from gaptron.types import Feedback, Loss
 
@@ -26,9 +28,14 @@ def choice(name: str, word: str | None, allowed: tuple[Any, ...], algorithm: str
 
 def whole(name: str, given: Any) -> int:
     """Check a whole number of at least 1."""
+    return whole_at_least(name, given, 1)
+
+
+def whole_at_least(name: str, given: Any, least: int) -> int:
+    """Check a whole number."""
     value = number(name, given)
-    if isinstance(given, bool) or value < 1 or not value.is_integer():
-        raise SettingError(f"{name}={given!r} must be a whole number of at least 1")
+    if value < least or not value.is_integer():
+        raise SettingError(f"{name}={given!r} must be a whole number of at least {least}")
     return int(given)
 
 
@@ -50,8 +57,10 @@ def positive(name: str, given: Any) -> float | None:
 
 
 def number(name: str, given: Any) -> float:
-    """Check a number."""
+    """Check a number: text and booleans are none."""
     try:
+        if isinstance(given, str | bytes | bool | np.bool_):
+            raise TypeError
         return float(given)
     except (TypeError, ValueError, OverflowError):
         raise SettingError(f"{name}={given!r} must be a number") from None

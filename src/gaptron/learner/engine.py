@@ -22,6 +22,7 @@ from gaptron.kernels.compile.specialize import specialize
 from gaptron.learner import growth, memory
 from gaptron.learner.chunks import MOST
 from gaptron.learner.seeds import generator
+from gaptron.learner.settings import recommended
 from gaptron.learner.trace import Trace
 from gaptron.types import (
     Feedback,
@@ -89,11 +90,11 @@ class Engine:
         self._commit_once: Any = None
         self._learn_once: Any = None
         try:
-            self.settings = self.algorithm.recommend(problem, **overrides)
+            self.settings = recommended(self.algorithm, problem, overrides)
         except SettingError:
             if problem.norm is not None:
                 raise
-            self.algorithm.recommend(problem._replace(norm=1.0), **overrides)  # raises unless only the norm is missing
+            recommended(self.algorithm, problem._replace(norm=1.0), overrides)  # raises unless only the norm is missing
 
     @property
     def decided(self) -> int:
@@ -124,7 +125,7 @@ class Engine:
                 raise InputError("every example in X is zero, so the norm cannot be measured: give norm=...")
             if longest is not None:
                 problem = problem._replace(norm=longest)
-            settings = self.algorithm.recommend(problem, **self.overrides)
+            settings = recommended(self.algorithm, problem, self.overrides)
         state = self._new_state(settings, problem, sparse)
         self._make_buffers(settings, problem, sparse)
         self._new_evidence(problem, sparse)
@@ -134,7 +135,7 @@ class Engine:
     def enlarge(self, problem: Problem, places: Integers, size: int, *, labels: bool) -> None:
         """Add labels or features; `places` has the index of each old one among the `size` new ones."""
         settled = self.settings is not None
-        settings = self.algorithm.recommend(problem if settled else problem._replace(norm=1.0), **self.overrides)
+        settings = recommended(self.algorithm, problem if settled else problem._replace(norm=1.0), self.overrides)
         state = self.state
         if state is not None:
             growth.check_can_grow(self.name, self.algorithm, labels=labels)
@@ -375,7 +376,7 @@ class Engine:
         self.problem, self.sparse = problem, bool(tree["sparse"])
         if tree["settings"] is not None:
             self.settings = state_tree.same_settings(
-                self.algorithm.recommend(problem, **self.overrides), tree["settings"]
+                recommended(self.algorithm, problem, self.overrides), tree["settings"]
             )
         if tree["state"] is not None:
             state_tree.check_size(problem.n_classes, problem.n_features, tree["state"])

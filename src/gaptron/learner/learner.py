@@ -28,6 +28,7 @@ from gaptron.learner.engine import Engine, evidence_module
 from gaptron.learner.locking import UseLock
 from gaptron.learner.memory import PRECISIONS
 from gaptron.learner.seeds import generator
+from gaptron.learner.settings import checked_settings
 from gaptron.learner.trace import Trace
 from gaptron.theory import bounds
 from gaptron.theory.bounds import Bound
@@ -63,9 +64,9 @@ class Learner:
             a boolean K × K matrix, or "apple-tasting" or "label-efficient" (playing the row's label reveals the true
             label if it is the column's).
         loss: "logistic", "hinge" or "smooth-hinge", where the algorithm has a choice.
-        norm: an upper bound on ‖x‖. Left out, the first `play` measures it.
-        radius: D, the norm of the rules U that bounds compare with, where the algorithm needs it.
-        horizon: T, the number of rounds, where the algorithm needs it.
+        norm: an upper bound on ‖x‖, from 1e-60 to 1e60. Left out, the first `play` measures it.
+        radius: D, the norm of the rules U that bounds compare with, from 1e-60 to 1e60, where the algorithm needs it.
+        horizon: T, the number of rounds, at most 2**53, where the algorithm needs it.
         seed: the seed of the learner's draws. None takes one from the operating system.
         observe: bandit feedback: also record what the feedback proves about every linear rule; see `observed`.
         epsilon: the share of decisions drawn uniformly, such as 0.02, so that other policies can be evaluated from the
@@ -73,7 +74,8 @@ class Learner:
             algorithm's own setting.
         precision: "single" stores weights, and what is stored for each of them, in float32: half the memory. Every sum
             stays in double precision. `bound` and `certificate` are refused.
-        settings: the algorithm's own settings, in place of those of the theorem.
+        settings: the algorithm's own settings, in place of those of the theorem. A number is 0, or its size is from
+            1e-100 to 1e100; some may be infinite.
 
     Raises:
         SettingError: an argument is unknown, missing or impossible.
@@ -127,16 +129,9 @@ class Learner:
             None if horizon is None else whole("horizon", horizon),
             graph,
         )
-        known = dict(list(inspect.signature(module.recommend).parameters.items())[1:])
-        if epsilon is not None and "epsilon" in known:  # the algorithm's own setting
+        if epsilon is not None and "epsilon" in inspect.signature(module.recommend).parameters:  # its own setting
             settings["epsilon"], epsilon = epsilon, None
-        for name, value in settings.items():
-            if name not in known:
-                raise SettingError(f"{algorithm} has no setting {name!r}; it has: {', '.join(known) or 'none'}")
-            if not isinstance(known[name].default, (str, bool)) and value is not None:
-                if isinstance(value, str):
-                    raise SettingError(f"{name}={value!r} must be a number")
-                number(name, value)
+        settings = checked_settings(algorithm, module, settings)
         share = 0.0 if epsilon is None else number("epsilon", epsilon)
         if not 0.0 <= share < 1.0:
             raise SettingError(f"epsilon={epsilon!r} must be at least 0 and below 1, such as 0.02")
