@@ -20,7 +20,9 @@ Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, 
 
                 full information                                bandit feedback
       1   ε     min{e₀, max{σ²/(2H*), e₀/50}}                   min{e₀, cD/√(Kt), D²/(2Λ)}, never increasing
-      2   scores  stacking: softmax Σ u_j L_j                   Bayes' rule: Σ ω_j f_j; labels never hit get a bonus
+      2   scores  stacking: softmax Σ u_j L_j                   Bayes' rule: Σ ω_j f_j; labels never hit get a bonus;
+                                                                then (1 - g) of that + g f_newton exp(0.3 s),
+                                                                g = f_newton(none)·(1 - hit rate)², s of newton's scores
           a     without f_0, range 5                            ln of all together, range 10
       3         λ = 0                                           certified rounds: as above.  Exploiting rounds: q = e_k̂,
                                                                 while their cost M + O - Ψ (mistakes, no feedback yet,
@@ -29,6 +31,8 @@ Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, 
       5   ĝ     (p̃ - e_y)/ln 2, e_y is revealed                 (p̃ - (r/q(y'))·e_y')/ln 2, only in certified rounds
           H     += 1[k° = y] - q(y), k° without f_0
 
+Where most feedback is "no", newton is the expert that says so, and the share g follows it beyond its weight. s is the
+standard deviation of each score under newton's precision; predictions leave the bonuses out.
 An exploiting round plays k̂ without exploration and is paid for by the budget; a certified round explores as much as the
 certificate requires. For any experts, with full information on every path, for all U and v at once,
     Σ(1 - q_t(y_t)) ≤ L_T(U, v) + (‖U‖²X² + 25(v - 1)²)/(2ε_T),   L_T(U, v) = Σ ℓ_t(Ux_t + v a_t),  1/(2ε_T) ≤ 52.1:
@@ -60,9 +64,9 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.algorithms.advised import bandit, full
+from gaptron.algorithms.advised import bandit, full, kernel
 from gaptron.algorithms.advised.bandit import AdvisedBandit
-from gaptron.algorithms.advised.experts import MAX_STICKINESS, TINY, log_odds
+from gaptron.algorithms.advised.experts import COPIES, MAX_STICKINESS, TINY, log_odds
 from gaptron.algorithms.advised.experts import NOTES as NOTES
 from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
 from gaptron.errors import NoBoundError, SettingError
@@ -94,9 +98,9 @@ CARD = Card(
     advice=True,
     available=True,
     rewards=True,
-    growth=Growth(by_hand=("W", "P", "A")),
+    growth=Growth(by_hand=("W", "P", "A", *kernel.TABLES, "u", "squares", "omega")),
     linear=False,
-    single=("W", "A", "C"),  # not P: its blocks are inverses, and small
+    single=("W", "A", "C", "U"),  # not P and B: their blocks are inverses, and small
 )
 EXPERTS = bandit.EXPERTS
 Settings = AdvisedFull | AdvisedBandit
@@ -149,10 +153,13 @@ def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool
         new.A[places] = 1.0 / np.maximum(variances, 1e-300)
     else:
         new.A[places if not labels else slice(None)] = old.A
+    kernel.grown(old, new, places, labels, old.total[0].rounds)
+    _module(settings).copy_weights(old, new)
 
 
 def check_state(settings: Settings, problem: Problem, state: Any) -> None:
-    """Check that the last true label is a label, or UNKNOWN."""
+    """Check that the last true label is a label, or UNKNOWN, and that knots are sorted."""
+    kernel.check_knots(state.knots, state.total[0].rounds)
     if not UNKNOWN <= state.total[0].last_label < problem.n_classes:
         raise ValueError(f"the last true label {state.total[0].last_label} is not one of {problem.n_classes} labels")
 
@@ -167,6 +174,7 @@ def recommend(
     budget: float | None = None,
     guard: float | None = None,
     delay: int = 0,
+    kernel: bool | None = None,
 ) -> Settings:
     """Full information: σ = 2. Bandit: D = 20, θ = 2, c = ½. They were used on 34 data sets and need no tuning.
 
@@ -177,6 +185,8 @@ def recommend(
         budget: bandit: θ, what exploiting rounds may cost, relative to the certified ones.
         guard: with a caller's advice in every round, at most 1.1 times the caller's mistakes and this many more.
         delay: bandit: so many decisions may be without feedback at any time, and the certificate still holds.
+        kernel: whether the kernel expert, which learns rules that are not linear, is among the experts; left out, it is
+            with full information. Only for dense examples of at most 1024 features.
 
     Returns:
         The settings.
@@ -186,6 +196,8 @@ def recommend(
     for name, value in other.items():
         if value is not None:
             raise SettingError(f"{name}={value!r} does not apply to {problem.feedback.word} feedback: leave it out")
+    if kernel is not None and not isinstance(kernel, bool):
+        raise SettingError(f"kernel={kernel!r} must be True or False")
     limit = math.inf if guard is None else float(guard)
     if not limit >= 0.0:
         raise SettingError(f"guard={guard!r} must be a number of mistakes, at least 0")
@@ -195,11 +207,13 @@ def recommend(
     if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     if not is_bandit:
-        return AdvisedFull(2.0 if scale is None else float(scale), limit)
+        return AdvisedFull(2.0 if scale is None else float(scale), limit, kernel is not False)
     theta = 2.0 if budget is None else float(budget)
     if not 0.0 <= theta <= 1e100:
         raise SettingError(f"budget={budget!r} must be a number of at least 0")
-    return AdvisedBandit(20.0 if reach is None else float(reach), theta, 0.5, limit, int(delay), 2 * LN2**2 / K)
+    return AdvisedBandit(
+        20.0 if reach is None else float(reach), theta, 0.5, limit, int(delay), 2 * LN2**2 / K, bool(kernel)
+    )
 
 
 def theorem(problem: Problem, settings: Settings) -> str:
@@ -243,14 +257,15 @@ def certificate(settings: Settings, state: Any) -> Certificate:
 def advice(settings: Settings, state: Any) -> Advice:
     """The weights of the experts, the regret to each, and what the certificate cost."""
     t, called = state.total[0], bool(state.total[0].with_caller)
+    own = kernel.n_experts(state.V, len(_module(settings).EXPERTS))
+    names: tuple[str, ...] = _module(settings).EXPERTS[:own]
     if isinstance(settings, AdvisedFull):
-        names: tuple[str, ...] = full.EXPERTS
-        copies, share = slice(full.LEARNERS, full.STICKINESS), state.u
+        copies, share = slice(own, full.STICKINESS), state.u
         cost, discovery, rate = float(t.cost), None, full.V_RATE
         stickiness = log_odds(state.stay[0])
     else:
-        names, copies = bandit.EXPERTS, slice(bandit.OWN_EXPERTS, None)
-        share = state.omega / state.omega[: None if called else bandit.OWN_EXPERTS].sum()
+        copies = slice(own, own + COPIES + 1)
+        share = state.omega / state.omega[: own + COPIES + 1 if called else own].sum()
         cost, rate = bandit.exploiting_cost(t), bandit.V_RATE
         discovery = float((1.0 + t.finds) / (len(state.hits) + t.tries))
         stickiness = log_odds(state.stay[0]) - max(log_odds(state.other[0]), 0.0)
