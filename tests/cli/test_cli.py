@@ -378,7 +378,7 @@ def test_a_click_world_says_what_share_of_the_best_was_earned():
 def test_algorithms_lists_them_all():
     text = run("algorithms")
     assert all(name in text for name in NAMES)
-    assert "`gaptron compare` also plays classifiers of River and scikit-learn: river:forest.AMFClassifier" in text
+    assert "`gaptron compare` also plays classifiers of River and scikit-learn:\nriver:forest.AMFClassifier" in text
 
 
 def test_paper_prints_its_tables_and_draws_its_figure(tmp_path: Path):

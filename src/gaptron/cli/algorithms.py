@@ -11,4 +11,4 @@ def algorithms() -> None:
     from gaptron.report.paper import overview  # noqa: PLC0415
 
     show(overview(), "Algorithms (for ‖x‖ ≤ 1; L_T is the loss of the best fixed rule)")
-    typer.echo(f"\n`gaptron compare` also plays classifiers of River and scikit-learn: {', '.join(EXAMPLES)}")
+    typer.echo("\n".join(["\n`gaptron compare` also plays classifiers of River and scikit-learn:", *EXAMPLES]))
