@@ -139,6 +139,35 @@ def test_concurrent_outcomes_sequence_each_decision_once(leader: Served, replica
     assert replay(leader.service.store).decisions == 10
 
 
+def test_an_outcome_among_more_drafts_than_the_cache_holds_is_learned_from(
+    leader: Served, replica: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decision leaves the cache while it gets its number; with its old, negative number it counted as redacted."""
+    monkeypatch.setattr("gaptron.serve.coordinator.CACHED_DECISIONS", 5)
+    for t in range(20):
+        replica.decide(f"e{t}")
+    for t in (0, 19):
+        assert leader.send_outcome(f"e{t}", correct=True).json()["status"] == "recorded"
+    both = {"outcomes": [{"event_id": f"e{t}", "correct": False} for t in (1, 2, 18)]}
+    results = leader.call("POST", "/v1/models/triage/outcomes", both).json()["outcomes"]
+    assert [one["outcome"]["status"] for one in results] == ["recorded"] * 3
+    assert leader.model().version == 5 and leader.model().tally.late == 0
+    assert replay(leader.service.store).decisions == 20
+
+
+def test_decisions_of_replicas_for_a_quarantined_model_are_kept(leader: Served, replica: Served) -> None:
+    leader.model().adapter.learner._engine.begin(2, False, None)
+    leader.model().adapter.learner._engine.state.W[:] = np.nan
+    leader.service.coordinator.take_snapshot(leader.model())
+    assert replica.decide("meanwhile").status_code == 201, "it has an older model"
+    leader.tick()
+    assert leader.failure is None and leader.service.store.last()[0] == 2, "it has its number"
+    assert leader.send_outcome("meanwhile", correct=True).json()["type"] == "/problems/quarantined"
+    leader.crash()
+    leader.open()
+    assert leader.send_outcome("meanwhile", correct=True).json()["status"] == "recorded"
+
+
 def test_decisions_go_on_without_a_leader(leader: Served, replica: Served) -> None:
     replica.decide("before")
     leader.stop()

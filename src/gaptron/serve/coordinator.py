@@ -38,7 +38,7 @@ from gaptron.serve.schemas import (
     Problem,
     SparseX,
 )
-from gaptron.serve.store import Redaction, SharedStore, Snapshot, Store, as_shared
+from gaptron.serve.store import Found, Redaction, SharedStore, Snapshot, Store, as_shared
 
 MAX_MODELS = 100
 MAX_UNCOMMITTED_ROWS = 10_000  # more requests are refused until some rows are on disk
@@ -323,16 +323,19 @@ class Coordinator:
         missing = [event_id for event_id in event_ids if (model.name, event_id) not in self._cache]
         if not missing:
             return
-        if self.store.fast_find:
-            found = self.store.find(model.name, missing)
-        else:
-            found = await asyncio.to_thread(self.store.find, model.name, missing)
+        found = await self._find(model, missing)
         if any(rows.decision.seq < 0 for rows in found.values()):
             await self.sequence_drafts()
+            found = await self._find(model, missing)  # they have their numbers, and may have left the cache already
         for event_id, rows in found.items():
             if (model.name, event_id) not in self._cache:  # the cache is newer than what was found
                 outcome = None if rows.outcome is None else events.decode(rows.outcome)
                 self._add_to_cache(Known(events.decode(rows.decision), outcome))
+
+    async def _find(self, model: Model, event_ids: list[str]) -> dict[str, Found]:
+        if self.store.fast_find:
+            return self.store.find(model.name, event_ids)
+        return await asyncio.to_thread(self.store.find, model.name, event_ids)
 
     def _add_to_cache(self, known: Known) -> None:
         event = known.decided

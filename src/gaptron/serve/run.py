@@ -5,6 +5,7 @@ from types import FrameType
 import uvicorn
 
 from gaptron.errors import SettingError
+from gaptron.serve.connections import LimitedProtocol
 from gaptron.serve.keys import LOCAL_HOSTS
 from gaptron.serve.replica import ReplicaService
 from gaptron.serve.service import Options, Service
@@ -45,6 +46,8 @@ def run(store: Store, host: str, port: int, options: Options, *, replica: bool =
         log_level="warning",
         access_log=False,
         server_header=False,
+        http=LimitedProtocol,
+        ws="none",
         timeout_graceful_shutdown=10,
     )
     _Server(config, service).run()

@@ -21,6 +21,7 @@ from gaptron.serve.store import Found, Key, Redaction, Snapshot, StoreUnavailabl
 from gaptron.serve.store.migrations import migrations
 
 LEASE = 10.0  # seconds without a heartbeat, after which a standby may terminate the leader's session
+MAX_ROWS = 2000  # read by one statement
 COLUMNS = "seq, model, kind, event_id, at, body"
 ARRAYS = "%s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[]"
 OR_REPLACE = "on conflict (model) do update set seq = excluded.seq, body = excluded.body"
@@ -207,7 +208,7 @@ class PostgresStore:
     def read(
         self, after: int = 0, model: str | None = None, until: int | None = None
     ) -> Iterator[tuple[Row, Row | None]]:
-        """Read through a server-side cursor, in chunks.
+        """Read some rows at a time, up to the present end, so that no transaction is as long as its reader takes.
 
         The lateral join looks up each decision separately, and sorting is disabled so that rows come in the order of an
         index. Otherwise the planner joins a new table, for which it has no statistics, in quadratic time, or sorts the
@@ -218,15 +219,16 @@ class PostgresStore:
             f"select {_columns('a')}, {_columns('d')} from log a left join lateral ("
             "select * from log one where a.kind = 'outcome' and one.model = a.model and one.event_id = a.event_id "
             "and one.kind = 'decided' limit 1) "
-            f"d on true where a.seq > %(after)s {of_model}and (%(until)s::bigint is null or a.seq <= %(until)s) "
-            "order by a.seq"
+            f"d on true where a.seq > %(after)s {of_model}and a.seq <= %(until)s order by a.seq limit {MAX_ROWS}"
         )
+        until = self.last()[0] if until is None else until
         try:
-            with self._connect() as reader, reader.cursor(name="log") as cursor:
-                reader.execute("set local enable_sort = off")
-                cursor.itersize = 2000
-                for row in cursor.execute(sql, {"after": after, "model": model, "until": until}):
-                    yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
+            with self._connect(autocommit=True) as reader:
+                reader.execute("set enable_sort = off")
+                while rows := reader.execute(sql, {"after": after, "model": model, "until": until}).fetchall():
+                    for row in rows:
+                        yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
+                    after = rows[-1][0]
         except psycopg.OperationalError as error:
             raise StoreUnavailableError(f"PostgreSQL cannot be reached: {str(error).strip()}") from None
 

@@ -23,7 +23,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FILE, LOCK = "gaptron.db", "gaptron.lock"
-MAX_ROWS = 1000  # in one statement
+MAX_ROWS = 1000  # written or read by one statement
 OLD_SNAPSHOTS = (
     "delete from snapshots where model = ? and seq < "
     "(select seq from snapshots where model = ? order by seq desc limit 1 offset 1)"
@@ -114,18 +114,23 @@ class SqliteStore:
     def read(
         self, after: int = 0, model: str | None = None, until: int | None = None
     ) -> Iterator[tuple[Row, Row | None]]:
-        """Read on a separate connection, so that all rows are of one moment."""
-        reader = self._connect()
+        """Read some rows at a time, up to the present end.
+
+        A single statement would be a transaction as long as its reader takes, and the WAL file could not be reused
+        meanwhile: whoever does not read an export would let it grow.
+        """
+        reader, until = self._connect(), self.last()[0] if until is None else until
         try:
             of_model = "" if model is None else "and a.model = :model "  # only if needed, so that the index is used
-            rows = reader.execute(
+            sql = (
                 f"select {_columns('a')}, {_columns('d')} from log a left join log d on a.kind = 'outcome' "
                 "and d.model = a.model and d.event_id = a.event_id and d.kind = 'decided' "
-                f"where a.seq > :after {of_model} and (:until is null or a.seq <= :until) order by a.seq",
-                {"after": after, "model": model, "until": until},
+                f"where a.seq > :after {of_model} and a.seq <= :until order by a.seq limit {MAX_ROWS}"
             )
-            for row in rows:
-                yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
+            while rows := reader.execute(sql, {"after": after, "model": model, "until": until}).fetchall():
+                for row in rows:
+                    yield Row(*row[:6]), None if row[6] is None else Row(*row[6:])
+                after = rows[-1][0]
         finally:
             reader.close()
 
