@@ -140,3 +140,12 @@ def test_examples_that_would_overflow_are_refused(feedback):
     for t in range(20):
         single.learn_logged(x if t % 2 else x[::-1], t % 3, 1e-6, **shown)
     assert np.isfinite(single.weights).all() and np.isfinite(single.distribution(x[None])).all()
+
+
+def test_tables_in_single_precision_count_half():
+    learner = gaptron.Learner("frugal-gaptron", n_classes=3, norm=2.0, feedback="bandit")
+    learner.decide(np.ones(4))
+    state = learner._engine.state
+    whole = sum(part.nbytes for part in state)
+    assert memory.size(state) == whole
+    assert memory.size(state, ("W",)) == memory.size(memory.in_single(state, ("W",))) == whole - 3 * 4 * 4

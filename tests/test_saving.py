@@ -425,6 +425,7 @@ HOSTILE = {
     "rounds as a number": change("pending", "round", to=41),
     "rounds with a fraction": change("pending", "round", to=np.array([41.0, 42.0])),
     "a round that was not": change("pending", "round", to=np.array([41, 99])),
+    "the next round": change("pending", "round", to=np.array([41, 43])),
     "round zero": change("pending", "round", to=np.array([0, 41])),
     "a round twice": change("pending", "round", to=np.array([41, 41])),
     "a label that is not": change("pending", "code", to=np.array([0, 4])),

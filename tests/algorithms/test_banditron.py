@@ -38,6 +38,18 @@ def test_seven_rounds_by_hand():
     assert seen >= {(True, True), (False, True), (True, False)}
 
 
+@pytest.mark.parametrize("reward", [1.0, 0.25])
+def test_a_fraction_of_a_reward_teaches_that_fraction(reward):
+    """The label played gets x·reward/p, and the top label, here the first, loses x."""
+    learner = gaptron.Learner("banditron", n_classes=4, feedback="bandit", gamma=0.5, seed=0)
+    decision = learner.decide([1.0, -2.0])
+    learner.learn(decision, reward=reward)
+    W = np.zeros((4, 2))
+    W[0] -= [1.0, -2.0]
+    W[decision.label] += np.array([1.0, -2.0]) * reward / decision.propensity
+    np.testing.assert_allclose(learner.weights, W, rtol=1e-15)
+
+
 def test_a_wrong_guess_teaches_too():
     learner = gaptron.Learner("banditron", n_classes=3, feedback="bandit", gamma=0.3, seed=0)
     learner.learn(learner.decide([1.0, -2.0]), correct=False)

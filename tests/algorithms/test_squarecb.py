@@ -74,16 +74,18 @@ def test_a_whole_run_equals_the_textbook(oracle, steps):
     assert len(kinds) == 4
 
 
-def test_six_rounds_by_hand():
-    """K = 2, squared, γ_t = 4, step ½, on a line. The label drawn is read from the decision."""
-    run = learner(2, seed=3, oracle="squared", c=4.0, exponent=0.0, step=0.5)
+@pytest.mark.parametrize("exponent", [0.0, 0.5])
+def test_six_rounds_by_hand(exponent):
+    """K = 2, squared, γ_t = 4 or 4√t, step ½, on a line. The label drawn is read from the decision."""
+    run = learner(2, seed=3, oracle="squared", c=4.0, exponent=exponent, step=0.5)
     W = [0.0, 0.0]
-    for x, y in [(1.0, 0), (1.0, 0), (1.0, 1), (0.5, 0), (2.0, 0), (-1.0, 1), (1.0, 0), (1.0, 0)]:
+    rounds = [(1.0, 0), (1.0, 0), (1.0, 1), (0.5, 0), (2.0, 0), (-1.0, 1), (1.0, 0), (1.0, 0)]
+    for t, (x, y) in enumerate(rounds, 1):
         z = [w * x for w in W]
         f = [min(max(v, 0.0), 1.0) for v in z]
         top = 0 if z[0] >= z[1] else 1
         other = 1 - top
-        q = 1 / (2 + 4 * (f[top] - f[other]))
+        q = 1 / (2 + 4 * t**exponent * (f[top] - f[other]))
         decision = run.decide([x])
         assert decision.distribution[other] == pytest.approx(q) and decision.distribution[top] == pytest.approx(1 - q)
         right = decision.label == y

@@ -45,7 +45,7 @@ def test_a_number_may_be_infinite_only_where_a_new_state_has_it():
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_rows_come_back_to_the_bit(sparse):
-    """A negative zero is a value of its own: 1/x tells it from zero."""
+    """A negative zero is not a zero: 1/x tells them apart."""
     rows = [np.array([0.0, -0.0, 1.5, 0.0]), np.zeros(4), np.array([5e-324, 0.0, 0.0, -0.0])]
     back = state_tree.rows_from(state_tree.rows_of(rows), 3, sparse, 4)
     for row, same in zip(rows, back):
