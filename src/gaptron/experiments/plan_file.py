@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from gaptron.algorithms import NAMES
+from gaptron.data.special_files import check_not_special
 from gaptron.errors import SettingError
 from gaptron.experiments.contender import contender
 from gaptron.experiments.external import EXAMPLES, library_of
@@ -37,6 +38,7 @@ PREPARE = ("shuffle", "by_name", *PREPARING)
 def read_plan(path: Path) -> Plan:
     """Read a plan from a file."""
     try:
+        check_not_special(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise SettingError(f"{path}: cannot be read ({problem})") from None

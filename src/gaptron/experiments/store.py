@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from gaptron.data import atomic_file
+from gaptron.data.special_files import check_not_special
 from gaptron.errors import InputError, SettingError
 from gaptron.experiments.task import Result
 
@@ -16,6 +17,7 @@ FILE = "results.jsonl"
 def read(path: Path) -> tuple[list[Result], list[str]]:
     """Return the results in a file, and a note for each line that is not a result."""
     try:
+        check_not_special(path)
         data = path.read_bytes()
     except OSError as problem:
         raise InputError(f"{path}: cannot be read ({problem.strerror or problem})") from None
@@ -53,6 +55,8 @@ class Store:
         self.notes: list[str] = []  # what was repaired or skipped on opening
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                check_not_special(path)
             self._file: IO[bytes] = open(path, "a+b", buffering=0)
         except OSError as problem:
             raise SettingError(f"{path}: cannot be written ({problem.strerror or problem})") from None

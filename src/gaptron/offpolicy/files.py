@@ -71,8 +71,7 @@ def open_log(
     if damaged not in DAMAGED:
         raise SettingError(f"damaged={damaged!r} must be one of {', '.join(DAMAGED)}")
     origin = Source(os.fspath(source))
-    if not origin.is_stdin and not os.path.exists(origin.path):
-        raise StreamError(origin.name, "file not found")
+    origin.check_exists("file not found")
     form = _format_of(origin, "jsonl" if origin.is_stdin and format is None else format)
     if n_features is not None:
         if form != "dsjson":

@@ -14,6 +14,7 @@ from scipy import sparse
 from gaptron.errors import InputError, StreamError
 from gaptron.offpolicy.json_lines import MalformedError, plain_classes
 from gaptron.offpolicy.log import Log
+from gaptron.streams.npz import check_archive
 from gaptron.streams.source import Source
 
 NEEDED = ("n_actions", "context", "action", "reward", "pscore")
@@ -131,6 +132,7 @@ def read(source: Source, *, column: str | None = None) -> Log:
     wanted = (*KNOWN, *([] if column is None else [column]))
     try:
         with source.seekable() as file, zipfile.ZipFile(file) as archive:
+            check_archive(source, archive)
             members = {name.removesuffix(".npy"): name for name in archive.namelist()}
             arrays = {key: _array(archive, members[key], key) for key in wanted if key in members}
     except StreamError:

@@ -15,7 +15,7 @@ from gaptron.streams.directory import DIRECTORY, find
 from gaptron.streams.labels import Codes, Label, check_classes
 from gaptron.streams.named import NAMED, make
 from gaptron.streams.raw_chunk import RawChunk, check_labels, measure
-from gaptron.streams.source import Source
+from gaptron.streams.source import NO_MEMORY, Source
 from gaptron.streams.stream import Chunks, Stream, relabelling, resolve, stream_fields
 
 T = TypeVar("T")
@@ -147,8 +147,11 @@ def open_stream(
     width = n_features or FORMATS[name].width
     read = _reader(origin, name, columns, width, base, header)
     if chunk is None:
-        for stream in read(None, base, lambda raw: Stream(**stream_fields(raw, known, width, origin.name))):
-            return stream
+        try:
+            for stream in read(None, base, lambda raw: Stream(**stream_fields(raw, known, width, origin.name))):
+                return stream
+        except MemoryError:
+            raise StreamError(origin.name, NO_MEMORY) from None
         raise _empty(origin)
     if FORMATS[name].whole or (FORMATS[name].binary and origin.is_stdin):
         raise StreamError(origin.name, f"{name} cannot be read in chunks from here: omit chunk")
@@ -178,10 +181,9 @@ def text_size(path: str, format: str | None) -> int:
 
 
 def _format(source: Source, requested: str | None) -> str:
-    if not source.is_stdin and not os.path.exists(source.path):
-        bare = os.sep not in source.path and "." not in source.path
-        hint = f"; to open a set of the data directory, set {DIRECTORY} to its path" if bare else ""
-        raise StreamError(source.name, f"there is no such file, and the built-in streams are {', '.join(NAMED)}{hint}")
+    bare = os.sep not in source.path and "." not in source.path
+    hint = f"; to open a set of the data directory, set {DIRECTORY} to its path" if bare else ""
+    source.check_exists(f"there is no such file, and the built-in streams are {', '.join(NAMED)}{hint}")
     extension, packed = source.suffixes
     by_extension = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
     name = requested or ("svmlight" if source.is_stdin else by_extension)

@@ -1,13 +1,14 @@
 """NumPy's .npz: arrays X and y; for sparse X, the arrays that SciPy saves (data, indices, indptr, shape) and y."""
 
 import io
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from gaptron.errors import StreamError
+from gaptron.errors import GaptronError, StreamError
 from gaptron.streams.raw_chunk import RawChunk
 from gaptron.streams.source import Source
 from gaptron.streams.stream import chunk_of_arrays
@@ -21,12 +22,21 @@ def read(source: Source) -> Iterator[RawChunk]:
         try:
             # NumPy does not close a file that it cannot read, so the file is opened and closed here.
             with place if isinstance(place, io.BytesIO) else open(place, "rb") as file, np.load(file) as saved:
+                check_archive(source, saved.zip)
                 arrays = {name: saved[name] for name in ("X", "y", "format", *_CSR_ARRAYS) if name in saved}
+        except GaptronError:
+            raise
         except Exception as error:  # NumPy and zipfile raise almost any exception on a damaged file
             raise StreamError(source.name, f"cannot be read as .npz ({error or type(error).__name__})") from None
     X = _examples(source.name, arrays)
     if X.ndim == 0 or X.shape[0] or arrays["y"].size:
         yield chunk_of_arrays(X, arrays["y"], source.name)
+
+
+def check_archive(source: Source, archive: zipfile.ZipFile) -> None:
+    """Refuse an archive that unpacks to far more than its size."""
+    members = archive.infolist()
+    source.check_expansion(sum(one.compress_size for one in members), sum(one.file_size for one in members))
 
 
 def _examples(source: str, arrays: dict[str, Any]) -> Any:

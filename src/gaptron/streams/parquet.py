@@ -3,6 +3,7 @@
 Without a column `val`, every value is 1.
 """
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from gaptron.streams.raw_chunk import MISSING_LABEL, AvailableLabels, ErrorAt, R
 from gaptron.streams.rows import Rows, csr, tidy_rows
 from gaptron.streams.source import Source
 from gaptron.types import Integers
+
+CELL_BYTES = 8  # of a number in memory
 
 
 def read(source: Source, rows: int | None, columns: Columns) -> Iterator[RawChunk]:
@@ -33,6 +36,7 @@ def tables(source: Source, rows: int | None) -> Iterator[tuple[Any, ErrorAt]]:
     with source.seekable() as place:
         try:
             with parquet.ParquetFile(place) as file:
+                _check_size(source, place, file.metadata)
                 for batch in [file.read()] if rows is None else file.iter_batches(rows):
                     table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
                     if table.num_rows:
@@ -43,6 +47,12 @@ def tables(source: Source, rows: int | None) -> Iterator[tuple[Any, ErrorAt]]:
         except Exception as error:  # Arrow raises almost any exception on a damaged file
             problem = next(iter(str(error).splitlines()), type(error).__name__)
             raise StreamError(source.name, f"cannot be read as Parquet ({problem})") from None
+
+
+def _check_size(source: Source, place: Any, metadata: Any) -> None:
+    """Refuse a file with far more cells than bytes: repeated values take nearly no space in it."""
+    packed = place.getbuffer().nbytes if hasattr(place, "getbuffer") else os.path.getsize(place)
+    source.check_expansion(packed, CELL_BYTES * metadata.num_rows * metadata.num_columns)
 
 
 def rounds(source: str, table: Any, X: Rows, places: Places, error_at: ErrorAt) -> RawChunk:

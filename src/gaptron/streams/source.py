@@ -11,19 +11,25 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from gaptron.errors import StreamError
+from gaptron.data.special_files import check_not_special
+from gaptron.errors import SettingError, StreamError
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
 _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # one that does not end its line
+NO_MEMORY = "there is not enough memory to read it at once: read it in chunks"
 CHUNK_BYTES = 1 << 20  # read at a time
-LINE_FEED = 10
+LINE_FEED, SPACE = 10, 32
+MAX_EXPANSION = "GAPTRON_MAX_EXPANSION"  # environment variable: how many times longer unpacked data may be
+USUAL_EXPANSION = 200.0
+ALWAYS_UNPACKED = 1 << 28  # bytes that are unpacked whatever their ratio
 MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors write before UTF-8
 
 
@@ -57,6 +63,26 @@ class Source:
         packed = path.suffix.lower() if path.suffix.lower() in _UNPACK else ""
         return PurePath(path.stem if packed else path.name).suffix.lower(), packed
 
+    def check_exists(self, missing: str = "there is no such file") -> None:
+        """Raise an error if the path does not exist, cannot be examined, or is a pipe, a device or a socket."""
+        if self.is_stdin:
+            return
+        try:
+            check_not_special(self.path)
+        except (FileNotFoundError, ValueError):  # ValueError: a null byte
+            raise StreamError(self.name, missing) from None
+        except OSError as error:
+            raise StreamError(self.name, f"cannot be read ({error.strerror or error})") from None
+
+    def check_expansion(self, packed: int, unpacked: int) -> None:
+        """Raise an error if data is so much longer than its compressed form that it was made to fill the memory."""
+        if unpacked > ALWAYS_UNPACKED and unpacked > (limit := max_expansion()) * packed:
+            raise StreamError(
+                self.name,
+                f"unpacks to more than {limit:g} times its {packed:,} bytes, as data made to fill the memory does; "
+                f"if you trust it, set the environment variable {MAX_EXPANSION} to a larger number",
+            )
+
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """Open the unpacked bytes."""
@@ -66,38 +92,57 @@ class Source:
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
             raise StreamError(self.name, f"the compressed data is damaged ({error})") from None
         except MemoryError:
-            raise StreamError(self.name, "there is not enough memory to read it at once: read it in chunks") from None
+            raise StreamError(self.name, NO_MEMORY) from None
         except OSError as error:
             raise StreamError(self.name, f"cannot be read ({error.strerror or error})") from None
 
     @contextmanager
     def _file(self) -> Iterator[IO[bytes]]:
-        unpack = _UNPACK.get(self.suffixes[1], open)
-        if self.progress is None:
-            with unpack(self.path, "rb") as file:
-                yield file
+        self.check_exists()
+        if not self.is_regular_file:  # an open descriptor, such as a pipe of the shell
+            self._check_unused()
+        if self.progress is None and not self.suffixes[1]:
+            with open(self.path, "rb") as plain:
+                yield plain
             return
-        raw = io.BufferedReader(_ReportingFile(self.path, self.progress))
-        with raw, raw if unpack is open else unpack(raw) as file:
-            yield file
+        raw = _CountingFile(io.FileIO(self.path, "rb"), self.progress)
+        with raw, io.BufferedReader(raw) as file, self._unpacked(file, raw, self.suffixes[1]) as unpacked:
+            yield unpacked
 
     @contextmanager
     def _stdin(self) -> Iterator[IO[bytes]]:
+        self._check_unused()
+        raw = _CountingFile(sys.stdin.buffer)
+        file = io.BufferedReader(raw)
+        try:
+            packed = next((kind for magic, kind in _MAGIC.items() if file.peek(8).startswith(magic)), "")
+            with self._unpacked(file, raw, packed) as unpacked:
+                yield unpacked
+        finally:
+            file.detach()  # otherwise the caller's standard input would be closed
+
+    def _check_unused(self) -> None:
         if self.used:
             raise StreamError(self.name, "can be read only once: save it to a file first")
         self.used = True
-        raw: Any = sys.stdin.buffer
-        file = io.BufferedReader(raw)
-        try:
-            packed = next((kind for magic, kind in _MAGIC.items() if file.peek(8).startswith(magic)), None)
-            yield _UNPACK[packed](file) if packed else file
-        finally:
-            file.detach()  # otherwise the caller's standard input would be closed
+
+    @contextmanager
+    def _unpacked(self, file: Any, raw: "_CountingFile", packed: str) -> Iterator[IO[bytes]]:
+        if not packed:
+            yield file
+            return
+        with _UNPACK[packed](file) as unpacked:
+            check = partial(self._check_unpacked, raw)
+            yield io.BufferedReader(_CountingFile(unpacked, check))
+
+    def _check_unpacked(self, raw: "_CountingFile", unpacked: int) -> None:
+        self.check_expansion(raw.count, unpacked)
 
     @contextmanager
     def seekable(self) -> Iterator[str | io.BytesIO]:
         """Provide what a library that seeks in its file can read."""
         if not self.is_stdin:
+            self.check_exists()
             if not os.path.isfile(self.path):
                 raise StreamError(self.name, "cannot be read (it is not a file)")
             yield self.path
@@ -107,17 +152,47 @@ class Source:
         yield data
 
 
-class _ReportingFile(io.FileIO):
-    """A file that reports how many of its bytes have been read."""
+class _CountingFile(io.RawIOBase):
+    """A file that counts its bytes as they are read, and reports their number."""
 
-    def __init__(self, path: str, progress: Callable[[int], None]) -> None:
-        super().__init__(path, "rb")
-        self._progress = progress
+    def __init__(self, file: Any, report: Callable[[int], None] | None = None) -> None:
+        super().__init__()
+        self.count = 0
+        self._file, self._report = file, report
+        self._read = file.read if isinstance(file, io.RawIOBase) else file.read1
 
-    def readinto(self, buffer: Any) -> int | None:
-        count = super().readinto(buffer)
-        self._progress(self.tell())
-        return count
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._read(len(buffer))
+        buffer[: len(data)] = data
+        self.count += len(data)
+        if self._report is not None:
+            self._report(self.count)
+        return len(data)
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
+
+    def close(self) -> None:
+        if isinstance(self._file, io.FileIO):  # others are closed by who opened them
+            self._file.close()
+        super().close()
+
+
+def max_expansion() -> float:
+    """How many times longer than its compressed form data may be."""
+    text = os.environ.get(MAX_EXPANSION)
+    if text is None:
+        return USUAL_EXPANSION
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = 0.0
+    if not limit >= 1.0:
+        raise SettingError(f"{MAX_EXPANSION}={text!r} must be a number of at least 1, or inf for no limit")
+    return limit
 
 
 class Text(NamedTuple):
@@ -131,8 +206,9 @@ class Text(NamedTuple):
 
     @property
     def max_lines(self) -> int:
-        """An upper limit of the number of lines."""
-        return (count_byte(self.data, LINE_FEED) if self.line_feeds is None else self.line_feeds) + 1
+        """An upper limit of the number of rounds."""
+        lines = (count_byte(self.data, LINE_FEED) if self.line_feeds is None else self.line_feeds) + 1
+        return min(lines, int(np.count_nonzero(np.frombuffer(self.data, dtype=np.uint8) > SPACE)))  # no blank lines
 
     @property
     def ended(self) -> bytes:

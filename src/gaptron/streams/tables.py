@@ -298,8 +298,7 @@ class TableReader:
         self._columns = columns
         self._header = header
         self._labelled = labelled
-        if not source.is_stdin and not os.path.exists(source.path):
-            raise StreamError(source.name, "there is no such file")
+        source.check_exists()
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the feature columns; empty for standard input, which can be read only once."""
