@@ -82,14 +82,22 @@ class Newton:
         self.blocks = blocks
         self.precision = [np.eye(len(i)) / 16 if blocks else np.full(d, 1 / 16) for i in self.parts]
 
-    def step(self, x, A, r, h):
-        """One step on the gradient r in the scores of the labels A."""
-        K = len(self.G)
-        self.G[A] += np.abs(r)
-        r = r * np.clip(np.sqrt(self.G.sum() / (K * self.G[A])), 0.25, 4)
+    def ratio(self, A):
+        """Of the mean of G to G_k."""
+        return self.G.mean() / self.G[A]
+
+    def preconditioned(self, x):
+        """The example times the inverse precision."""
         g = np.zeros_like(x)
         for i, precision in zip(self.parts, self.precision):
             g[i] = np.linalg.solve(precision, x[i]) if self.blocks else x / precision
+        return g
+
+    def step(self, x, A, r, h, power=0.5):
+        """One step on the gradient r in the scores of the labels A."""
+        self.G[A] += np.abs(r)
+        r = r * np.clip(self.ratio(A) ** power, 0.25, 4)
+        g = self.preconditioned(x)
         self.W[A] -= np.outer(r, g) / (1 + h * (x @ g))
         for q, i in enumerate(self.parts):
             if self.blocks:
@@ -244,6 +252,7 @@ class BanditBook(Book):
         self.omega = np.full(9, 1 / 4)  # certified, one against all, A, C, the caller's copies, what it does not say
         self.hits, self.asked = np.zeros(K), np.zeros(K)
         self.xs = self.xn = 0.0
+        self.earned = self.learned = 0.0
         self.other = Stay()
         self.step, self.Lambda, self.certified, self.last_step = self.e0, 0.0, 0, self.e0
         self.M = self.waiting = self.psi = 0.0
@@ -282,6 +291,12 @@ class BanditBook(Book):
         new = more / (1 + self.asked[A]) * (omega[2] * s.f[2] + omega[3] * s.f[3])
         m = np.where(self.hits[A] == 0, m + new, m)
         B = m + omega[0] * s.f[0]
+        s.trust = s.none * (1 - min(1, (1 + self.earned) / (K + self.learned))) ** 2
+        if s.trust < 1e-3:
+            s.trust = 0.0
+        s.hope = np.exp(0.3 * np.sqrt(s.tilde @ self.A.preconditioned(s.tilde) * self.A.ratio(A)))
+        s.shown = (1 - s.trust) * s.shown + s.trust * s.f[2]
+        B = (1 - s.trust) * B + s.trust * s.f[2] * s.hope
         s.heir = top(B)
         s.a = cut(np.log(np.maximum(B, 1e-12)), 10)
         s.v = 1 - s.eps * 0.1 * self.moved
@@ -362,6 +377,7 @@ class BanditBook(Book):
             if reward > 0:
                 self.xs, self.xn = (self.xs + 1) / 2, self.xn / 2
         self.hits[label] += reward
+        self.earned, self.learned = self.earned + reward, self.learned + 1
         self.asked[label] = 0
         phi = np.clip(s.f[:, at], 1e-3, 1 - 1e-3)
         total, omega = self.omega[: s.n].sum(), self.omega[: s.n] * phi**reward * (1 - phi) ** (1 - reward)
@@ -383,7 +399,7 @@ class BanditBook(Book):
             if who is self.A:
                 self.V += (coefficient * s.none) ** 2
                 self.beta += coefficient * s.none / math.sqrt(1 + self.V)
-            who.step(s.tilde, A, coefficient * (e - f), b * m)
+            who.step(s.tilde, A, coefficient * (e - f), b * m, power=(1 + s.none) / 2 if who is self.A else 0.5)
 
     def learn_free(self, s, at, reward):
         """Theorem 1 of the certificates, on the hits of exploiting rounds."""

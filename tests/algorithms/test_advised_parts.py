@@ -105,7 +105,10 @@ def rows_of(x):
 
 @pytest.mark.parametrize("d, most", [(5, math.inf), (40, math.inf), (1030, 0.5)])
 def test_a_newton_step_against_solving_with_the_precision(d, most):
-    """Rows with blocks of zeros; dense and sparse alike; blocks that a row does not touch stay to the bit."""
+    """Rows with blocks of zeros; dense and sparse alike; blocks that a row does not touch stay to the bit.
+
+    In some rounds the variance was measured before, which changes nothing.
+    """
     rng = np.random.default_rng(d)
     K, first, T = 3, 3, 40
     labels = np.array([0, 2])
@@ -118,12 +121,19 @@ def test_a_newton_step_against_solving_with_the_precision(d, most):
     for t in range(T):
         x = rng.normal(size=d) * (rng.random(d) < 0.5)
         x[16:32] *= t % 3 == 0
-        r, h, scale = rng.normal(size=2), rng.random(), 2.0
+        r, h, scale, power = rng.normal(size=2), rng.random(), 2.0, (0.5, 0.8, 1.0)[t % 3]
         before = state[0][0].copy()
         for s, W, row in ((0, dense, x), (1, sparse, rows_of(x))):
             P, A, G, workspace = state[s]
-            newton.newton_step(W, first, row, scale, P, A, most, G, labels, r.copy(), h, workspace)
-        book.step(scale * x, labels, r, h)
+            v = newton.NOT_MEASURED
+            if t % 2:
+                P_before, A_before = P.copy(), A.copy()
+                v = newton.measure_variance(P, A, row, scale, workspace)
+                close(v, scale * x @ book.preconditioned(scale * x), rtol=1e-9)
+                np.testing.assert_array_equal(P, P_before)
+                np.testing.assert_array_equal(A, A_before)
+            newton.newton_step(W, first, row, scale, P, A, most, G, labels, r.copy(), power, h, v, workspace)
+        book.step(scale * x, labels, r, h, power)
         for q in range(len(before)):
             if not x[16 * q : 16 * q + 16].any():
                 np.testing.assert_array_equal(state[0][0][q], before[q])
@@ -144,9 +154,10 @@ def test_a_newton_step_against_solving_with_the_precision(d, most):
             assert A.max() == most
 
 
+@pytest.mark.parametrize("measured", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_an_invalid_block_is_reset(sparse):
-    """Rounding may leave a block that is not positive, or not a number."""
+def test_an_invalid_block_is_reset(sparse, measured):
+    """Rounding may leave a block that is not positive, or not a number. The step resets it, a measurement does not."""
     rng = np.random.default_rng(0)
     for spoiled in (-np.eye(16), np.full((16, 16), math.nan), np.full((16, 16), math.inf)):
         P, workspace = newton.new_blocks(20), newton.new_workspace(3, 20, sparse)
@@ -154,10 +165,13 @@ def test_an_invalid_block_is_reset(sparse):
         table, x = np.zeros((20, 3) if sparse else (3, 20)), rng.normal(size=20)
         x[5], x[16:] = 0.0, 0.0
         row, r = rows_of(x) if sparse else x, np.array([1.0, -1.0, 0.0])
+        state, v = (P, np.zeros(0), math.inf, np.ones(3)), newton.NOT_MEASURED
         with np.errstate(invalid="ignore"):
-            newton.newton_step(
-                table, 0, row, 1.0, P, np.zeros(0), math.inf, np.ones(3), np.arange(3), r, 0.5, workspace
-            )
+            if measured:
+                v = newton.measure_variance(P, np.zeros(0), row, 1.0, workspace)
+                assert v == pytest.approx(16 * (x @ x), rel=1e-14)
+                np.testing.assert_array_equal(P[0], spoiled)
+            newton.newton_step(table, 0, row, 1.0, *state, np.arange(3), r, 0.5, 0.5, v, workspace)
         W = table.T if sparse else table
         v = 16 * (x @ x)
         close(P[0], 16 * np.eye(16) - 0.5 * 256 * np.outer(x[:16], x[:16]) / (1 + 0.5 * v), rtol=1e-12, atol=1e-12)
@@ -168,7 +182,7 @@ def test_an_invalid_block_is_reset(sparse):
 
 def test_a_block_is_reset_in_all_its_entries():
     P = np.arange(256.0).reshape(16, 16)
-    assert newton.reset_block(P, 2.0) == 32.0
+    newton.reset_block(P)
     np.testing.assert_array_equal(P, 16 * np.eye(16))
 
 
@@ -182,18 +196,21 @@ def test_the_product_with_a_block_that_is_reset_is_that_with_the_new_one(sparse)
     v = newton.precondition(P, rows_of(x) if sparse else x, 3.0, workspace)
     assert v == pytest.approx(16 * 9 * (x @ x))
     np.testing.assert_array_equal(workspace.g[:20], 16 * 3.0 * x)
+    np.testing.assert_array_equal(P[0], -1.0 - np.eye(16))
+    newton.update_precision(P, workspace, 0.0)
     np.testing.assert_array_equal(P[0], 16 * np.eye(16))
 
 
-def test_a_label_that_was_met_often_takes_smaller_steps():
-    """r_k times √(ΣG/(K·G_k)), between ¼ and 4."""
-    W, workspace, G = np.zeros((3, 1)), newton.new_workspace(3, 1, False), np.array([1.0, 100.0, 1e6])
-    r = np.array([1.0, 1.0, 1.0])
-    newton.newton_step(
-        W, 0, np.ones(1), 1.0, newton.new_blocks(1), np.zeros(0), math.inf, G, np.arange(3), r, 0.0, workspace
-    )
+@pytest.mark.parametrize("power", [0.5, 0.75, 1.0])
+def test_a_label_that_was_met_often_takes_smaller_steps(power):
+    """r_k times (ΣG/(K·G_k))^power, between ¼ and 4."""
+    workspace, G = newton.new_workspace(3, 1, False), np.array([1.0, 100.0, 1e6])
+    W, P, r = np.zeros((3, 1)), newton.new_blocks(1), np.ones(3)
+    rest = np.arange(3), r, power, 0.0, newton.NOT_MEASURED, workspace
+    newton.newton_step(W, 0, np.ones(1), 1.0, P, np.zeros(0), math.inf, G, *rest)
     close(G, [2.0, 101.0, 1e6 + 1])
-    close(W[:, 0], -16 * np.array([4.0, 4.0, math.sqrt((1e6 + 104) / (3 * (1e6 + 1)))]), rtol=1e-12)
+    last = max(((1e6 + 104) / (3 * (1e6 + 1))) ** power, 0.25)
+    close(W[:, 0], -16 * np.array([4.0, 4.0, last]), rtol=1e-12)
 
 
 # --- late feedback --------------------------------------------------------------------------------------------

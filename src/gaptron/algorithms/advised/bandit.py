@@ -22,7 +22,10 @@ from gaptron.algorithms.advised.experts import (
     write_round,
 )
 from gaptron.algorithms.advised.newton import (
+    HALF_WAY,
+    NOT_MEASURED,
     Workspace,
+    measure_variance,
     n_blocks,
     new_blocks,
     new_diagonal,
@@ -30,6 +33,7 @@ from gaptron.algorithms.advised.newton import (
     newton_step,
 )
 from gaptron.kernels import gaps
+from gaptron.kernels.compile.exponential import exponentials
 from gaptron.kernels.compile.jit import inner, jit
 from gaptron.kernels.compile.vectors import Blocks
 from gaptron.kernels.likelihood import reward_coefficient, reward_gradient
@@ -51,6 +55,8 @@ MIN_PROBABILITY = 1e-12  # whose logarithm is taken
 CLIP = 1e-3  # Bayes' rule uses probabilities at least this far from 0 and 1
 SHARE, INFORMATIVE = 0.01, 5.0  # of the weight is distributed evenly after feedback, less where feedback says little
 OPTIMISM = 0.2
+HOPE, MAX_HOPE = 0.3, 20.0  # optimism in newton's probabilities: standard deviations of its scores, and the most
+MIN_TRUST = 1e-3  # a smaller trust in newton changes next to nothing, and takes as much time
 MIN_HIT_ERROR, MIN_MISS_ERROR = 0.1, 1e-3  # an expert does not learn from feedback that it predicted this well
 CURVATURE, TRACKING = 0.5, 0.25  # of newton, times K, and of the tracker
 GAMMA = 1000.0  # γ/√t: how rarely exploiting rounds try other labels, once a reward was a fraction
@@ -149,6 +155,8 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             beta_squares=0.0,  # Σ of its squared derivatives
             fractional=0,  # was a reward neither 0 nor 1?
             last_label=UNKNOWN,  # the last label, if it was true
+            earned=0.0,  # Σ of the rewards
+            learned=0.0,  # rounds whose feedback was learned
         ),
     )
 
@@ -186,6 +194,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
                 level=0.0,  # λ
                 v=0.0,
                 none=0.0,  # newton's probability that no label is true
+                variance=NOT_MEASURED,  # ⟨x̃, g⟩ of newton
                 stickiness=0.0,
                 discovery=0.0,  # hits per play of a label that was never hit
                 # Positions in `labels`:
@@ -275,7 +284,7 @@ def predict_experts(state: AdvisedBanditState, rd: Round, work: AdvisedBanditScr
 
 @inner
 def combine_experts(state: AdvisedBanditState, work: AdvisedBanditScratch) -> None:
-    """B = Σ ω_j f_j with stickiness and optimism, and its top label k̂.
+    """B = Σ ω_j f_j with stickiness and optimism.
 
     The scores of the round leave optimism out: it serves to find labels, not to predict.
     """
@@ -291,7 +300,7 @@ def combine_experts(state: AdvisedBanditState, work: AdvisedBanditScratch) -> No
         more_often = log_odds(state.stay[0]) - max(log_odds(state.other[0]), 0.0)
         now.stickiness = min(max(more_often, 0.0), MAX_STICKINESS)
     now.discovery = (1.0 + t.finds) / (K + t.tries)
-    bonus, now.mass = OPTIMISM * t.rounds * now.discovery * min(1.0, K * now.discovery), 0.0
+    bonus = OPTIMISM * t.rounds * now.discovery * min(1.0, K * now.discovery)
     for i in range(n):
         k, advised, certified = work.labels[i], 0.0, omega[F_CERTIFIED] / total * work.F[F_CERTIFIED, i]
         for j in range(1, now.n_experts):
@@ -304,6 +313,40 @@ def combine_experts(state: AdvisedBanditState, work: AdvisedBanditScratch) -> No
             new = (omega[F_NEWTON] * work.F[F_NEWTON, i] + omega[F_TRACKER] * work.F[F_TRACKER, i]) / total
             advised += bonus / (1.0 + state.plays[k]) * new
         work.B[i] = advised + certified
+
+
+@jit
+def newton_trust(t: Any, none: float, K: int) -> float:
+    """g: the share of the ensemble that newton gets beyond its weight.
+
+    Only newton can say that no label is true. After a switch it says so too, but then labels used to be hit.
+    """
+    hit_rate = min(1.0, (1.0 + t.earned) / (K + t.learned))
+    return float(none * (1.0 - hit_rate) * (1.0 - hit_rate))
+
+
+@inner
+def follow_newton(state: AdvisedBanditState, x: Row, work: AdvisedBanditScratch) -> None:
+    """B ← (1 - g) B + g f_newton exp(HOPE·s), with s the standard deviation of newton's scores; and the top label k̂.
+
+    The scores of the round get newton's probabilities without optimism.
+    """
+    K, now, G = state.hits.shape[0], work.now[0], state.G[0]
+    n, total = now.n, 0.0
+    trust, f, bonus = newton_trust(state.total[0], now.none, K), work.F[F_NEWTON, :n], work.r[:n]
+    now.variance = NOT_MEASURED
+    if trust >= MIN_TRUST:
+        now.variance = measure_variance(state.P, state.A, x, now.scale, work.workspace)
+        for k in range(K):
+            total += G[k]
+        for i in range(n):
+            bonus[i] = min(HOPE * math.sqrt(now.variance * total / (K * G[work.labels[i]])), MAX_HOPE)
+        exponentials(bonus, 0.0, bonus)
+        for i in range(n):
+            work.combined[i] = (1.0 - trust) * work.combined[i] + trust * f[i]
+            work.B[i] = (1.0 - trust) * work.B[i] + trust * f[i] * bonus[i]
+    now.mass = 0.0
+    for i in range(n):
         now.mass += work.B[i]
     now.top = best(work.B[:n])
 
@@ -416,6 +459,7 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     score_learners(state, x, work)  # 1
     predict_experts(state, rd, work)  # 2
     combine_experts(state, work)  # 2
+    follow_newton(state, x, work)  # 2
     exploiting = choose_distribution(s, t, work)  # 3
     labels, q = work.labels[: now.n], work.q[: now.n]
     record_decision(work.decision[0], t, now, q, exploiting)
@@ -553,6 +597,8 @@ def update_labels(state: AdvisedBanditState, work: AdvisedBanditScratch, label: 
     stay = state.stay[0] if label == work.decision[0].last_label else state.other[0]
     update_stickiness(stay, reward, work.base[at] / total)
     t.last_label = label if reward >= 0.5 else UNKNOWN
+    t.earned += reward
+    t.learned += 1.0
     if state.hits[label] == 0.0:
         t.tries += 1.0
         if reward > 0.0:
@@ -615,11 +661,12 @@ def update_experts(
         t.beta_squares += g * g
         t.beta -= g / math.sqrt(1.0 + t.beta_squares)
         h = CURVATURE / K * error
-        newton_step(W, NEWTON * K, x, scale, state.P, state.A, math.inf, state.G[0], labels, r, h, work.workspace)
+        precision, power = (state.P, state.A, math.inf, state.G[0]), HALF_WAY * (1.0 + now.none)
+        newton_step(W, NEWTON * K, x, scale, *precision, labels, r, power, h, now.variance, work.workspace)
     error = expert_gradient(work.F[F_TRACKER, :n], at, reward, least, r)
     if error > 0.0:
-        h, no_blocks, most = TRACKING * error, state.P[:0], MAX_PRECISION
-        newton_step(W, TRACKER * K, x, scale, no_blocks, state.C, most, state.G[1], labels, r, h, work.workspace)
+        h, precision = TRACKING * error, (state.P[:0], state.C, MAX_PRECISION, state.G[1])
+        newton_step(W, TRACKER * K, x, scale, *precision, labels, r, HALF_WAY, h, NOT_MEASURED, work.workspace)
 
 
 @inner

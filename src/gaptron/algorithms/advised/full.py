@@ -22,6 +22,8 @@ from gaptron.algorithms.advised.experts import (
     write_round,
 )
 from gaptron.algorithms.advised.newton import (
+    HALF_WAY,
+    NOT_MEASURED,
     Workspace,
     n_blocks,
     new_blocks,
@@ -379,11 +381,12 @@ def update_experts(state: AdvisedFullState, x: Row, work: AdvisedFullScratch, y:
     error = expert_gradient(work.Z[0, :n], y, r)
     if error > 0.0:
         h = (1.0 / K if state.P.shape[0] > 0 else DIAGONAL) * error
-        newton_step(W, NEWTON * K, x, scale, state.P, state.A, math.inf, state.G[0], labels, r, h, work.workspace)
+        precision = state.P, state.A, math.inf, state.G[0]
+        newton_step(W, NEWTON * K, x, scale, *precision, labels, r, HALF_WAY, h, NOT_MEASURED, work.workspace)
     error = expert_gradient(work.Z[1, :n], y, r)
     if error > 0.0:
-        h, no_blocks = TRACKING * error, state.P[:0]
-        newton_step(W, TRACKER * K, x, scale, no_blocks, state.C, math.inf, state.G[1], labels, r, h, work.workspace)
+        h, precision = TRACKING * error, (state.P[:0], state.C, math.inf, state.G[1])
+        newton_step(W, TRACKER * K, x, scale, *precision, labels, r, HALF_WAY, h, NOT_MEASURED, work.workspace)
 
 
 @inner

@@ -3,10 +3,12 @@
 All labels share one precision, which saves a root and a division per weight: a diagonal A, or its inverse P in blocks
 of 16 neighbouring features while there are few enough of them. With r the gradient in the scores and m its size:
 
-    G_k ← G_k + |r_k|;   r_k ← r_k·√(ΣG/(K·G_k)), clipped to [¼, 4] times r_k      half-way to a curvature per label
+    G_k ← G_k + |r_k|;   r_k ← r_k·(ΣG/(K·G_k))^power, clipped to [¼, 4] times r_k
     h = curvature·m
     diagonal   g = x̃/A;   v = ⟨x̃, g⟩;   W_k ← W_k - r_k g/(1 + hv);   A ← min(A + h x̃², max_precision)
     blocks     g = Px̃;    v = ⟨x̃, g⟩;   W_k ← W_k - r_k g/(1 + hv);   P_q ← P_q - h g_q g_q'/(1 + h⟨x̃_q, g_q⟩)
+
+With power ½, `HALF_WAY`, the steps are half-way to a curvature per label, and with power 1 there.
 """
 
 import math
@@ -17,10 +19,12 @@ import numpy as np
 from gaptron.kernels.compile.jit import by_rows, jit
 from gaptron.kernels.compile.vectors import BLOCK, Blocks, add_scaled, lower, multiply
 from gaptron.kernels.rows import aligned_zeros
-from gaptron.types import Integers, Matrix, Vector
+from gaptron.types import Flags, Integers, Matrix, Vector
 
 MAX_BLOCK_FEATURES = 1_024  # with more features A replaces P, whose 16 numbers per feature would not fit the cache
 VARIANCE = 16.0  # of the weights before the first example
+HALF_WAY = 0.5  # the power of the factor per label
+NOT_MEASURED = -1.0  # ⟨x̃, g⟩, where g is not in the workspace
 
 
 class Workspace(NamedTuple):
@@ -30,6 +34,7 @@ class Workspace(NamedTuple):
     x: Vector  # x̃ in blocks of 16, for dense examples
     g: Vector  # x̃ times the inverse precision
     own: Vector  # ⟨x̃_q, g_q⟩ of every block; -1: the example is zero there
+    invalid: Flags  # whether rounding has made the block of P invalid: the next step resets it
 
 
 def n_blocks(n_features: int) -> int:
@@ -53,19 +58,18 @@ def new_workspace(n_classes: int, n_features: int, sparse: bool) -> Workspace:
     """The buffers; sparse examples are not converted to dense ones."""
     padded, blocks = BLOCK * n_blocks(n_features), n_blocks(n_features)
     x, g = aligned_zeros((0 if sparse else padded,)), aligned_zeros((max(padded, 0 if sparse else n_features),))
-    return Workspace(np.zeros(n_classes), x, g, np.zeros(blocks))
+    return Workspace(np.zeros(n_classes), x, g, np.zeros(blocks), np.zeros(blocks, dtype=np.bool_))
 
 
 # --- blocks ---------------------------------------------------------------------------------------------------
 
 
 @jit
-def reset_block(P: Matrix, size: float) -> float:
-    """Reset a block that rounding has made invalid. Returns ⟨x̃, Px̃⟩ for an example with ‖x̃‖² = size."""
+def reset_block(P: Matrix) -> None:
+    """Set a block to what it was before the first example."""
     for i in range(BLOCK):
         for j in range(BLOCK):
             P[i, j] = VARIANCE if i == j else 0.0
-    return VARIANCE * size
 
 
 @jit
@@ -82,12 +86,12 @@ def _precondition_dense(P: Blocks, x: Any, scale: float, workspace: Workspace) -
         at = slice(q * BLOCK, (q + 1) * BLOCK)
         part, g = workspace.x[at], workspace.g[at]
         own = multiply(P[q], part, g)
-        if not is_valid(own):
-            size = 0.0
+        workspace.invalid[q] = not is_valid(own)
+        if workspace.invalid[q]:
+            own = 0.0
             for i in range(BLOCK):
-                size += part[i] * part[i]
                 g[i] = VARIANCE * part[i]
-            own = reset_block(P[q], size)
+                own += part[i] * g[i]
         workspace.own[q] = own if own > 0.0 else -1.0
         v += own
     return v
@@ -95,7 +99,7 @@ def _precondition_dense(P: Blocks, x: Any, scale: float, workspace: Workspace) -
 
 def _precondition_sparse(P: Blocks, x: Any, scale: float, workspace: Workspace) -> float:
     for q in range(P.shape[0]):
-        workspace.own[q] = -1.0
+        workspace.own[q], workspace.invalid[q] = -1.0, False
     v, start, n = 0.0, 0, x.indices.shape[0]
     while start < n:  # block by block: indices are sorted
         q = x.indices[start] // BLOCK
@@ -109,15 +113,15 @@ def _precondition_sparse(P: Blocks, x: Any, scale: float, workspace: Workspace) 
         own = 0.0
         for j in range(start, stop):
             own += scale * x.values[j] * g[x.indices[j] - first]
-        if not is_valid(own):
-            size = 0.0
+        workspace.invalid[q] = not is_valid(own)
+        if workspace.invalid[q]:
+            own = 0.0
             for i in range(BLOCK):
                 g[i] = 0.0
             for j in range(start, stop):
                 xi = scale * x.values[j]
-                size += xi * xi
                 g[x.indices[j] - first] = VARIANCE * xi
-            own = reset_block(P[q], size)
+                own += xi * VARIANCE * xi
         workspace.own[q] = own if own > 0.0 else -1.0
         v += own
         start = stop
@@ -125,13 +129,18 @@ def _precondition_sparse(P: Blocks, x: Any, scale: float, workspace: Workspace) 
 
 
 precondition = by_rows(_precondition_dense, _precondition_sparse)
-precondition.__doc__ = "g = Px̃ with x̃ = scale·x, in the blocks where the example is not zero. Returns ⟨x̃, g⟩."
+precondition.__doc__ = """Write g = Px̃ with x̃ = scale·x, in the blocks where the example is not zero. Returns ⟨x̃, g⟩.
+
+P stays as it is: the next step resets a block that rounding has made invalid; g already is that of the reset block.
+"""
 
 
 @jit
 def update_precision(P: Blocks, workspace: Workspace, h: float) -> None:
-    """P_q ← P_q - h g_q g_q'/(1 + h⟨x̃_q, g_q⟩)."""
+    """P_q ← P_q - h g_q g_q'/(1 + h⟨x̃_q, g_q⟩), after a reset where P_q is invalid."""
     for q in range(P.shape[0]):
+        if workspace.invalid[q]:
+            reset_block(P[q])
         if workspace.own[q] >= 0.0:
             lower(P[q], workspace.g[q * BLOCK : (q + 1) * BLOCK], h / (1.0 + h * workspace.own[q]))
 
@@ -161,6 +170,26 @@ add_step.__doc__ = "W_k ← W_k + c·r_k·g for the K labels from row `first` on
 # --- diagonal -------------------------------------------------------------------------------------------------
 
 
+def _diagonal_variance_dense(x: Any, scale: float, A: Vector) -> float:
+    v = 0.0
+    for i in range(x.shape[0]):
+        xi = scale * x[i]
+        v += xi * xi / A[i]
+    return v
+
+
+def _diagonal_variance_sparse(x: Any, scale: float, A: Vector) -> float:
+    v = 0.0
+    for j in range(x.indices.shape[0]):
+        xi = scale * x.values[j]
+        v += xi * xi / A[x.indices[j]]
+    return v
+
+
+diagonal_variance = by_rows(_diagonal_variance_dense, _diagonal_variance_sparse, reorder=True)
+diagonal_variance.__doc__ = "Returns Σ x̃²/A."
+
+
 def _diagonal_step_dense(
     W: Matrix, x: Any, first: int, K: int, scale: float, A: Vector, max_precision: float, workspace: Workspace, h: float
 ) -> None:
@@ -177,11 +206,7 @@ def _diagonal_step_dense(
 def _diagonal_step_sparse(
     W: Matrix, x: Any, first: int, K: int, scale: float, A: Vector, max_precision: float, workspace: Workspace, h: float
 ) -> None:
-    v = 0.0
-    for j in range(x.indices.shape[0]):
-        xi = scale * x.values[j]
-        v += xi * xi / A[x.indices[j]]
-    c = -1.0 / (1.0 + h * v)
+    c = -1.0 / (1.0 + h * diagonal_variance(x, scale, A))
     for j in range(x.indices.shape[0]):
         i, xi = x.indices[j], scale * x.values[j]
         add_scaled(W[i, first : first + K], workspace.r, c * xi / A[i])
@@ -196,6 +221,12 @@ diagonal_step.__doc__ = "Take a step with the diagonal precision A, and update A
 
 
 @jit
+def measure_variance(P: Blocks, A: Vector, x: Any, scale: float, workspace: Workspace) -> float:
+    """Return v = ⟨x̃, g⟩. With blocks, g stays in the workspace for a step on the same example."""
+    return precondition(P, x, scale, workspace) if P.shape[0] > 0 else diagonal_variance(x, scale, A)
+
+
+@jit
 def newton_step(
     W: Matrix,
     first: int,
@@ -207,7 +238,9 @@ def newton_step(
     G: Vector,
     labels: Integers,
     r: Vector,
+    power: float,
     h: float,
+    v: float,
     workspace: Workspace,
 ) -> None:
     """Take a step on the gradient r over the available labels.
@@ -223,7 +256,9 @@ def newton_step(
         G: Σ|r_k| of every label.
         labels: the available labels.
         r: the gradient in their scores.
+        power: of the factor per label.
         h: the curvature times the size of r.
+        v: what `measure_variance` returned, if the workspace has its g and P is the same; or NOT_MEASURED.
         workspace: buffers.
     """
     K, total = G.shape[0], 0.0
@@ -234,9 +269,12 @@ def newton_step(
         workspace.r[k] = 0.0
     for i in range(r.shape[0]):
         k = labels[i]
-        workspace.r[k] = r[i] * min(max(math.sqrt(total / (K * G[k])), 0.25), 4.0)
+        ratio = total / (K * G[k])
+        factor = math.sqrt(ratio) if power == HALF_WAY else ratio**power
+        workspace.r[k] = r[i] * min(max(factor, 0.25), 4.0)
     if P.shape[0] > 0:
-        v = precondition(P, x, scale, workspace)
+        if v == NOT_MEASURED:
+            v = precondition(P, x, scale, workspace)
         add_step(W, x, first, K, workspace, -1.0 / (1.0 + h * v))
         update_precision(P, workspace, h)
     else:
