@@ -20,7 +20,9 @@ Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, 
 
                 full information                                bandit feedback
       1   ε     min{e₀, max{σ²/(2H*), e₀/50}}                   min{e₀, cD/√(Kt), D²/(2Λ)}, never increasing
-      2   scores  stacking: softmax Σ u_j L_j                   Bayes' rule: Σ ω_j f_j; labels never hit get a bonus
+      2   scores  stacking: softmax Σ u_j L_j                   Bayes' rule: Σ ω_j f_j; labels never hit get a bonus;
+                                                                then (1 - g) of that + g f_newton exp(0.3 s),
+                                                                g = f_newton(none)·(1 - hit rate)², s of newton's scores
           a     without f_0, range 5                            ln of all together, range 10
       3         λ = 0                                           certified rounds: as above.  Exploiting rounds: q = e_k̂,
                                                                 while their cost M + O - Ψ (mistakes, no feedback yet,
@@ -29,6 +31,8 @@ Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, 
       5   ĝ     (p̃ - e_y)/ln 2, e_y is revealed                 (p̃ - (r/q(y'))·e_y')/ln 2, only in certified rounds
           H     += 1[k° = y] - q(y), k° without f_0
 
+Where most feedback is "no", newton is the expert that says so, and the share g follows it beyond its weight. s is the
+standard deviation of each score under newton's precision; predictions leave the bonuses out.
 An exploiting round plays k̂ without exploration and is paid for by the budget; a certified round explores as much as the
 certificate requires. For any experts, with full information on every path, for all U and v at once,
     Σ(1 - q_t(y_t)) ≤ L_T(U, v) + (‖U‖²X² + 25(v - 1)²)/(2ε_T),   L_T(U, v) = Σ ℓ_t(Ux_t + v a_t),  1/(2ε_T) ≤ 52.1:
