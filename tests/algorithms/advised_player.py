@@ -17,12 +17,12 @@ def problem(feedback="full", K=3, d=1, X=1.0):
 
 
 class Player:
-    """Settings, state and the buffers of one round."""
+    """Settings, state and the buffers of one round; without the kernel expert unless asked for."""
 
     def __init__(self, feedback, K, d, *, sparse=False, settings=None, **given):
         self.problem, self.sparse = problem(feedback, K, d), sparse
         self.bandit = feedback == "bandit"
-        self.settings = file.recommend(self.problem, **given) if settings is None else settings
+        self.settings = file.recommend(self.problem, **{"kernel": False, **given}) if settings is None else settings
         self.state = file.init(self.settings, self.problem, sparse)
         self.new_buffers()
 

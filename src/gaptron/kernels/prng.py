@@ -36,6 +36,24 @@ def seed_prng(prng: PrngState, u: float, purpose: int) -> None:
 
 
 @jit
+def mixed(bits: int) -> int:
+    """Mix 32 bits, so that every bit affects every other (the last step of MurmurHash3, by A. Appleby)."""
+    h = bits & MASK
+    h = ((h ^ (h >> 16)) * 0x85EBCA6B) & MASK
+    h = ((h ^ (h >> 13)) * 0xC2B2AE35) & MASK
+    return int(h ^ (h >> 16))
+
+
+@jit
+def hashed(counter: int, purpose: int) -> float:
+    """Return a number in (0, 1) that depends on the counter and the purpose alone.
+
+    The numbers of neighbouring counters look independent, which those of a generator seeded by the counter do not.
+    """
+    return (mixed(mixed(mixed(counter >> 32) ^ (counter & MASK)) ^ (purpose & MASK)) + 0.5) / 4294967296.0
+
+
+@jit
 def next_bits(prng: PrngState) -> int:
     """Return 32 random bits."""
     t = prng[0] ^ ((prng[0] << 11) & MASK)

@@ -34,11 +34,11 @@ NOTES = (
     "one-vs-all",
     "newton",
     "tracker",
+    "kernel",
     "caller",
 )
-LEVEL, STEP, EXPLORED, EXPLOITING, COST, STICKINESS, DISCOVERY, V, CERTIFIED, ONE_VS_ALL, NEWTON, TRACKER, CALLER = (
-    range(len(NOTES))
-)
+LEVEL, STEP, EXPLORED, EXPLOITING, COST, STICKINESS, DISCOVERY, V = range(8)
+CERTIFIED, ONE_VS_ALL, NEWTON, TRACKER, KERNEL, CALLER = range(8, len(NOTES))
 # What `commit` and `learn` need of a decision as it was made, even if the example was scored again for late feedback.
 DECISION = {
     "last_label": UNKNOWN,  # the last true label

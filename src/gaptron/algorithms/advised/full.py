@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.algorithms.advised import experts
+from gaptron.algorithms.advised import experts, kernel
 from gaptron.algorithms.advised.experts import (
     COPIES,
     DECAY,
@@ -21,6 +21,7 @@ from gaptron.algorithms.advised.experts import (
     update_stickiness,
     write_round,
 )
+from gaptron.algorithms.advised.kernel import Floats
 from gaptron.algorithms.advised.newton import (
     HALF_WAY,
     NOT_MEASURED,
@@ -40,10 +41,10 @@ from gaptron.kernels.rows import add_from, scores, zeros
 from gaptron.kernels.simplex import best, draw, least_exploration, point, rival, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
-EXPERTS = ("certified", "newton", "tracker")
-CERTIFIED, NEWTON, TRACKER = range(len(EXPERTS))
-LEARNERS = len(EXPERTS)  # each has dK weights, side by side in W
-WEIGHTS = LEARNERS + COPIES + 1  # u: of the learners, of the caller's experts, of stickiness
+EXPERTS = ("certified", "newton", "tracker", "kernel")  # the last of them not in every learner
+CERTIFIED, NEWTON, TRACKER, KERNEL = range(len(EXPERTS))
+LEARNERS = KERNEL  # each has dK weights, side by side in W; the kernel expert has tables of its own
+WEIGHTS = len(EXPERTS) + COPIES + 1  # u: of the experts, of the caller's experts after them, of stickiness
 STICKINESS = WEIGHTS - 1
 V_RATE = 0.04  # ρ²: how fast v moves
 ADVICE_RANGE = 5.0  # R: the range of a
@@ -52,6 +53,7 @@ LEAST_STEP = FIRST_STEP / 50
 SCORE_RANGE = 10.0  # of an expert's scores L_j
 MIN_ERROR = 0.1  # an expert does not learn from rounds in which its 1 - f(y) is smaller
 DIAGONAL, TRACKING = 0.05, 0.25  # curvature of newton on a diagonal (with blocks 1/K), and of the tracker
+CURVATURE = 2.0  # of the kernel expert, times K
 MIN_TRUST = -3.0  # an ensemble further behind the certified learner is not followed: this limits what bad advice costs
 
 
@@ -60,6 +62,7 @@ class AdvisedFull(NamedTuple):
 
     scale: float  # σ > 0  the larger, the tighter the certificate and the more mistakes
     guard: float  # at most 1.1 times the caller's mistakes and this many more; infinite: no guard
+    kernel: bool  # with the kernel expert, where the examples allow it?
 
 
 class AdvisedFullState(NamedTuple):
@@ -69,7 +72,12 @@ class AdvisedFullState(NamedTuple):
     P: Blocks  # newton's inverse precision in blocks, or
     A: Vector  # its precision on a diagonal
     C: Vector  # the tracker's precision
-    G: Matrix  # Σ|r_k| of newton and the tracker
+    U: Matrix  # the kernel expert's weights on the example,
+    V: Floats  # and on its features φ
+    B: Blocks  # its inverse precision of the example,
+    R: Floats  # and of φ
+    knots: Floats  # sorted, of every column
+    G: Matrix  # Σ|r_k| of newton, the tracker and the kernel expert
     u: Vector  # the weights of the experts, the caller's experts, stickiness
     squares: Vector  # N: Σ of their squared derivatives
     regret: Vector  # the learner's mistakes minus those of each expert alone
@@ -83,7 +91,7 @@ class AdvisedFullScratch(NamedTuple):
     labels: Integers  # the available labels
     raw: Vector  # scores of all learners and labels
     L: Matrix  # scores of each expert, clipped and centred
-    Z: Matrix  # scores of newton and the tracker
+    Z: Matrix  # scores of newton, the tracker and the kernel expert
     combined: Vector  # Σ u_j L_j
     a: Vector  # the same without the certified learner, clipped and centred: a feature of the certified learner
     w: Vector  # the certified scores w, then z = w + va
@@ -94,13 +102,15 @@ class AdvisedFullScratch(NamedTuple):
     r: Vector
     coefficients: Vector  # of an update, one per label
     workspace: Workspace
+    kernel: kernel.Scratch
     decision: Any  # what `commit` and `learn` need of the decision as it was made
     now: Any
 
 
 def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullState:
-    """Line 0: nothing is learned; newton and the tracker have equal weights, the certified learner has none."""
+    """Line 0: nothing is learned; all experts have equal weights, except the certified learner, which has none."""
     K, d = problem.n_classes, problem.n_features
+    present = kernel.is_present(d, sparse, settings.kernel)
     u = np.full(WEIGHTS, 0.5)
     u[CERTIFIED], u[STICKINESS] = 0.0, 1.0
     return AdvisedFullState(
@@ -108,10 +118,11 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
         new_blocks(d),
         new_diagonal(0 if n_blocks(d) else d),
         new_diagonal(d),
-        np.ones((2, K)),
+        *kernel.tables(K, d, present),
+        np.ones((len(EXPERTS) - 1, K)),
         u,
         np.zeros(WEIGHTS),
-        np.zeros(LEARNERS),
+        np.zeros(len(EXPERTS)),
         named(observed=0.0, expected=0.0, rounds=0.0),
         named(
             square=0.0,  # X²
@@ -132,22 +143,39 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
     )
 
 
+@jit
+def n_own_experts(V: Floats) -> int:
+    """The number of the learner's own experts: without V there is no kernel expert."""
+    return len(EXPERTS) if V.shape[0] > 0 else KERNEL
+
+
+def copy_weights(old: AdvisedFullState, new: AdvisedFullState) -> None:
+    """Copy the weights of the experts to a larger state, in which there are too many features for the kernel expert."""
+    own, left = n_own_experts(old.V), n_own_experts(new.V)
+    kept = [*range(left), *range(own, STICKINESS)]
+    for was, now in ((old.u, new.u), (old.squares, new.squares)):
+        now[: len(kept)], now[STICKINESS] = was[kept], was[STICKINESS]
+
+
 def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullScratch:
     """About twenty numbers per label, and an example."""
     K = problem.n_classes
     vectors = (np.zeros(K) for _ in range(9))
+    present = kernel.is_present(problem.n_features, sparse, settings.kernel)
     return AdvisedFullScratch._make(
         (
             np.zeros(K, dtype=np.int64),
             np.zeros(LEARNERS * K),
-            np.zeros((LEARNERS + COPIES, K)),
-            np.zeros((2, K)),
+            np.zeros((len(EXPERTS) + COPIES, K)),
+            np.zeros((len(EXPERTS) - 1, K)),
             *vectors,
             new_workspace(K, problem.n_features, sparse),
+            kernel.new_scratch(K, problem.n_features, present),
             named(**experts.DECISION),
             named(
                 n=0,  # the number of available labels
-                n_experts=0,
+                n_own=0,  # the number of the learner's own experts
+                n_experts=0,  # with the caller's
                 square=0.0,  # X² with this example
                 sqnorm=0.0,  # ‖x‖²
                 step=0.0,  # ε
@@ -182,7 +210,7 @@ def next_step(s: AdvisedFull, t: Any) -> float:
 
 
 @inner
-def predict_experts(state: AdvisedFullState, rd: Round, work: AdvisedFullScratch) -> None:
+def predict_experts(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFullScratch) -> None:
     """The scores of each expert, clipped and centred, and the bonus for the last true label."""
     K, now, t = rd.z.shape[0], work.now[0], state.total[0]
     n = now.n
@@ -193,15 +221,22 @@ def predict_experts(state: AdvisedFullState, rd: Round, work: AdvisedFullScratch
         L[CERTIFIED, i] = work.w[i]
         L[NEWTON, i] = now.scale * work.raw[NEWTON * K + k]
         L[TRACKER, i] = now.scale * work.raw[TRACKER * K + k]
-        work.Z[0, i], work.Z[1, i] = L[NEWTON, i], L[TRACKER, i]
-    now.n_experts = add_caller_experts(rd.advice, labels, L, LEARNERS)
-    share = 2.0 / (now.n_experts - 1)  # so that newton, the tracker and the caller's experts start with equal weights
+    now.n_own = n_own_experts(state.V)
+    if now.n_own > KERNEL:
+        kernel.predict(state, x, now.scale, t.rounds, work.kernel)
+        for i in range(n):
+            L[KERNEL, i] = work.kernel.z[labels[i]]
+    for j in range(1, now.n_own):
+        for i in range(n):
+            work.Z[j - 1, i] = L[j, i]
+    now.n_experts = add_caller_experts(rd.advice, labels, L, now.n_own)
+    share = 2.0 / (now.n_experts - 1)  # so that all experts but the certified learner start with equal weights
     for j in range(now.n_experts):
-        if j >= LEARNERS:
+        if j >= now.n_own:
             for i in range(n):
                 L[j, i] = math.log(max(L[j, i], 1e-300))
         clip_and_centre(L[j], SCORE_RANGE, share)
-    now.caller = best(L[LEARNERS]) if now.n_experts > LEARNERS else UNKNOWN
+    now.caller = best(L[now.n_own]) if now.n_experts > now.n_own else UNKNOWN
     now.sticky = position_of(t.last_label, labels) if t.last_label != UNKNOWN else UNKNOWN
     now.stickiness = min(max(log_odds(state.stay[0]), 0.0), MAX_STICKINESS) if now.sticky != UNKNOWN else 0.0
 
@@ -256,7 +291,7 @@ def decide(s: AdvisedFull, state: AdvisedFullState, x: Row, rd: Round, work: Adv
     t, now = state.total[0], work.now[0]
     measure_example(x, rd.available, t, next_step(s, t), work.labels, now)  # 1
     scores(state.W, x, work.raw)  # 1
-    predict_experts(state, rd, work)  # 2
+    predict_experts(state, x, rd, work)  # 2
     combine_experts(state.u, work)  # 2
     certify(t, work)  # 3
     labels, q = work.labels[: now.n], work.q[: now.n]
@@ -274,8 +309,9 @@ def write_notes(note: Vector, now: Any, cost: float, u: Vector, explored: float)
     note[experts.LEVEL], note[experts.STEP], note[experts.EXPLORED] = now.level, now.step, explored
     note[experts.COST], note[experts.STICKINESS], note[experts.V] = cost, now.stickiness, now.v
     note[experts.CERTIFIED], note[experts.NEWTON], note[experts.TRACKER] = u[CERTIFIED], u[NEWTON], u[TRACKER]
+    note[experts.KERNEL] = u[KERNEL] if now.n_own > KERNEL else 0.0
     note[experts.CALLER] = 0.0
-    for j in range(LEARNERS, now.n_experts):
+    for j in range(now.n_own, now.n_experts):
         note[experts.CALLER] += u[j]
 
 
@@ -283,7 +319,9 @@ def write_notes(note: Vector, now: Any, cost: float, u: Vector, explored: float)
 def commit(s: AdvisedFull, state: AdvisedFullState, rd: Round, work: AdvisedFullScratch) -> None:
     """Count the decision, before its feedback."""
     now = work.now[0]
-    count_decision(state.total[0], now, work.decision[0].may_differ, now.n_experts > LEARNERS)
+    if now.n_own > KERNEL:
+        kernel.add_knots(state.knots, work.kernel.x, state.total[0].rounds)
+    count_decision(state.total[0], now, work.decision[0].may_differ, now.n_experts > now.n_own)
 
 
 # --- line 5 ---------------------------------------------------------------------------------------------------
@@ -311,7 +349,7 @@ def update_costs(state: AdvisedFullState, work: AdvisedFullScratch, y: int, wron
     t.cost += (1.0 if y == now.advised_top else 0.0) - work.q[y]
     t.largest = max(t.largest, t.cost)
     t.trust = DECAY * t.trust + (1.0 if now.top == y else 0.0) - (1.0 if now.certified_top == y else 0.0)
-    for j in range(LEARNERS):
+    for j in range(now.n_own):
         state.regret[j] += wrong - (1.0 if best(work.L[j, : now.n]) != y else 0.0)
     if now.caller != UNKNOWN:
         caller_wrong = 1.0 if now.caller != y else 0.0
@@ -373,7 +411,7 @@ def expert_gradient(z: Vector, y: int, r: Vector) -> float:
 
 @inner
 def update_experts(state: AdvisedFullState, x: Row, work: AdvisedFullScratch, y: int) -> None:
-    """A step of newton and one of the tracker."""
+    """A step of newton, one of the tracker and one of the kernel expert."""
     K, now, n = state.G.shape[1], work.now[0], work.now[0].n
     W, labels, r, scale = state.W, work.labels[:n], work.r[:n], now.scale
     if scale == 0.0:
@@ -387,6 +425,11 @@ def update_experts(state: AdvisedFullState, x: Row, work: AdvisedFullScratch, y:
     if error > 0.0:
         h, precision = TRACKING * error, (state.P[:0], state.C, math.inf, state.G[1])
         newton_step(W, TRACKER * K, x, scale, *precision, labels, r, HALF_WAY, h, NOT_MEASURED, work.workspace)
+    if now.n_own > KERNEL:
+        error = expert_gradient(work.Z[2, :n], y, r)
+        if error > 0.0:
+            h = CURVATURE / K * error
+            kernel.kernel_step(state, x, scale, state.G[2], labels, r, h, work.workspace, work.kernel)
 
 
 @inner

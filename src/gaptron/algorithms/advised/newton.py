@@ -227,6 +227,22 @@ def measure_variance(P: Blocks, A: Vector, x: Any, scale: float, workspace: Work
 
 
 @jit
+def rescale(G: Vector, labels: Integers, r: Vector, power: float, workspace: Workspace) -> None:
+    """Add |r| to G, and write r_k·(ΣG/(K·G_k))^power, clipped; labels that are not available get 0."""
+    K, total = G.shape[0], 0.0
+    for i in range(r.shape[0]):
+        G[labels[i]] += abs(r[i])
+    for k in range(K):
+        total += G[k]
+        workspace.r[k] = 0.0
+    for i in range(r.shape[0]):
+        k = labels[i]
+        ratio = total / (K * G[k])
+        factor = math.sqrt(ratio) if power == HALF_WAY else ratio**power
+        workspace.r[k] = r[i] * min(max(factor, 0.25), 4.0)
+
+
+@jit
 def newton_step(
     W: Matrix,
     first: int,
@@ -261,17 +277,8 @@ def newton_step(
         v: what `measure_variance` returned, if the workspace has its g and P is the same; or NOT_MEASURED.
         workspace: buffers.
     """
-    K, total = G.shape[0], 0.0
-    for i in range(r.shape[0]):
-        G[labels[i]] += abs(r[i])
-    for k in range(K):
-        total += G[k]
-        workspace.r[k] = 0.0
-    for i in range(r.shape[0]):
-        k = labels[i]
-        ratio = total / (K * G[k])
-        factor = math.sqrt(ratio) if power == HALF_WAY else ratio**power
-        workspace.r[k] = r[i] * min(max(factor, 0.25), 4.0)
+    K = G.shape[0]
+    rescale(G, labels, r, power, workspace)
     if P.shape[0] > 0:
         if v == NOT_MEASURED:
             v = precondition(P, x, scale, workspace)
