@@ -66,7 +66,7 @@ import numpy as np
 
 from gaptron.algorithms.advised import bandit, full, kernel
 from gaptron.algorithms.advised.bandit import AdvisedBandit
-from gaptron.algorithms.advised.experts import MAX_STICKINESS, TINY, log_odds
+from gaptron.algorithms.advised.experts import COPIES, MAX_STICKINESS, TINY, log_odds
 from gaptron.algorithms.advised.experts import NOTES as NOTES
 from gaptron.algorithms.advised.full import AdvisedFull, AdvisedFullState
 from gaptron.errors import NoBoundError, SettingError
@@ -98,7 +98,7 @@ CARD = Card(
     advice=True,
     available=True,
     rewards=True,
-    growth=Growth(by_hand=("W", "P", "A", *kernel.TABLES, "u", "squares")),
+    growth=Growth(by_hand=("W", "P", "A", *kernel.TABLES, "u", "squares", "omega")),
     linear=False,
     single=("W", "A", "C", "U"),  # not P and B: their blocks are inverses, and small
 )
@@ -153,15 +153,13 @@ def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool
         new.A[places] = 1.0 / np.maximum(variances, 1e-300)
     else:
         new.A[places if not labels else slice(None)] = old.A
-    if isinstance(settings, AdvisedFull):
-        kernel.grown(old, new, places, labels, old.total[0].rounds)
-        full.copy_weights(old, new)
+    kernel.grown(old, new, places, labels, old.total[0].rounds)
+    _module(settings).copy_weights(old, new)
 
 
 def check_state(settings: Settings, problem: Problem, state: Any) -> None:
     """Check that the last true label is a label, or UNKNOWN, and that knots are sorted."""
-    if isinstance(settings, AdvisedFull):
-        kernel.check_knots(state.knots, state.total[0].rounds)
+    kernel.check_knots(state.knots, state.total[0].rounds)
     if not UNKNOWN <= state.total[0].last_label < problem.n_classes:
         raise ValueError(f"the last true label {state.total[0].last_label} is not one of {problem.n_classes} labels")
 
@@ -176,7 +174,7 @@ def recommend(
     budget: float | None = None,
     guard: float | None = None,
     delay: int = 0,
-    kernel: bool = True,
+    kernel: bool | None = None,
 ) -> Settings:
     """Full information: σ = 2. Bandit: D = 20, θ = 2, c = ½. They were used on 34 data sets and need no tuning.
 
@@ -187,8 +185,8 @@ def recommend(
         budget: bandit: θ, what exploiting rounds may cost, relative to the certified ones.
         guard: with a caller's advice in every round, at most 1.1 times the caller's mistakes and this many more.
         delay: bandit: so many decisions may be without feedback at any time, and the certificate still holds.
-        kernel: whether the kernel expert, which learns rules that are not linear, is among the experts. Only dense
-            examples of at most 1024 features have it.
+        kernel: whether the kernel expert, which learns rules that are not linear, is among the experts; left out, it is
+            with full information. Only for dense examples of at most 1024 features.
 
     Returns:
         The settings.
@@ -198,7 +196,7 @@ def recommend(
     for name, value in other.items():
         if value is not None:
             raise SettingError(f"{name}={value!r} does not apply to {problem.feedback.word} feedback: leave it out")
-    if not isinstance(kernel, bool):
+    if kernel is not None and not isinstance(kernel, bool):
         raise SettingError(f"kernel={kernel!r} must be True or False")
     limit = math.inf if guard is None else float(guard)
     if not limit >= 0.0:
@@ -209,11 +207,13 @@ def recommend(
     if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     if not is_bandit:
-        return AdvisedFull(2.0 if scale is None else float(scale), limit, kernel)
+        return AdvisedFull(2.0 if scale is None else float(scale), limit, kernel is not False)
     theta = 2.0 if budget is None else float(budget)
     if not 0.0 <= theta <= 1e100:
         raise SettingError(f"budget={budget!r} must be a number of at least 0")
-    return AdvisedBandit(20.0 if reach is None else float(reach), theta, 0.5, limit, int(delay), 2 * LN2**2 / K)
+    return AdvisedBandit(
+        20.0 if reach is None else float(reach), theta, 0.5, limit, int(delay), 2 * LN2**2 / K, bool(kernel)
+    )
 
 
 def theorem(problem: Problem, settings: Settings) -> str:
@@ -257,15 +257,15 @@ def certificate(settings: Settings, state: Any) -> Certificate:
 def advice(settings: Settings, state: Any) -> Advice:
     """The weights of the experts, the regret to each, and what the certificate cost."""
     t, called = state.total[0], bool(state.total[0].with_caller)
+    own = kernel.n_experts(state.V, len(_module(settings).EXPERTS))
+    names: tuple[str, ...] = _module(settings).EXPERTS[:own]
     if isinstance(settings, AdvisedFull):
-        own = full.n_own_experts(state.V)
-        names: tuple[str, ...] = full.EXPERTS[:own]
         copies, share = slice(own, full.STICKINESS), state.u
         cost, discovery, rate = float(t.cost), None, full.V_RATE
         stickiness = log_odds(state.stay[0])
     else:
-        names, copies = bandit.EXPERTS, slice(bandit.OWN_EXPERTS, None)
-        share = state.omega / state.omega[: None if called else bandit.OWN_EXPERTS].sum()
+        copies = slice(own, own + COPIES + 1)
+        share = state.omega / state.omega[: own + COPIES + 1 if called else own].sum()
         cost, rate = bandit.exploiting_cost(t), bandit.V_RATE
         discovery = float((1.0 + t.finds) / (len(state.hits) + t.tries))
         stickiness = log_odds(state.stay[0]) - max(log_odds(state.other[0]), 0.0)

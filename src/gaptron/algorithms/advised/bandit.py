@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaptron.algorithms.advised import experts
+from gaptron.algorithms.advised import experts, kernel
 from gaptron.algorithms.advised.experts import (
     COPIES,
     MAX_STICKINESS,
@@ -21,6 +21,7 @@ from gaptron.algorithms.advised.experts import (
     update_stickiness,
     write_round,
 )
+from gaptron.algorithms.advised.kernel import Floats
 from gaptron.algorithms.advised.newton import (
     HALF_WAY,
     NOT_MEASURED,
@@ -43,12 +44,11 @@ from gaptron.kernels.rows import add_from, add_one, scores, zeros
 from gaptron.kernels.simplex import best, draw, inverse_gap, least_exploration, point, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
-EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
-OWN_EXPERTS = len(EXPERTS)
-F_CERTIFIED, F_ONE, F_NEWTON, F_TRACKER = range(OWN_EXPERTS)  # rows of F
-MAX_EXPERTS = OWN_EXPERTS + COPIES + 1  # with the caller's experts, and the opposite of the caller's advice
+EXPERTS = ("certified", "one-vs-all", "newton", "tracker", "kernel")  # the last of them not in every learner
+F_CERTIFIED, F_ONE, F_NEWTON, F_TRACKER, F_KERNEL = range(len(EXPERTS))  # rows of F
+MAX_EXPERTS = len(EXPERTS) + COPIES + 1  # with the caller's experts, and the opposite of the caller's advice
 SIDE, ONE, NEWTON, TRACKER, CERTIFIED = range(5)  # learners, each with dK weights, side by side in W
-LEARNERS = 5
+LEARNERS = 5  # the kernel expert has tables of its own
 V_RATE = 0.1  # ρ²: how fast v moves
 ADVICE_RANGE = 10.0  # the range of a
 MIN_PROBABILITY = 1e-12  # whose logarithm is taken
@@ -59,6 +59,7 @@ HOPE, MAX_HOPE = 0.3, 20.0  # optimism in newton's probabilities: standard devia
 MIN_TRUST = 1e-3  # a smaller trust in newton changes next to nothing, and takes as much time
 MIN_HIT_ERROR, MIN_MISS_ERROR = 0.1, 1e-3  # an expert does not learn from feedback that it predicted this well
 CURVATURE, TRACKING = 0.5, 0.25  # of newton, times K, and of the tracker
+KERNEL_CURVATURE = 1.0  # of the kernel expert, times K
 GAMMA = 1000.0  # γ/√t: how rarely exploiting rounds try other labels, once a reward was a fraction
 MAX_PRECISION = 0.5  # of the tracker, so that it keeps adapting
 
@@ -72,6 +73,7 @@ class AdvisedBandit(NamedTuple):
     guard: float  # at most 1.1 times the caller's mistakes and this many more; infinite: no guard
     delay: int  # τ ≥ 0: how many decisions may be without feedback at any time
     first: float  # e₀: the largest ε
+    kernel: bool  # with the kernel expert, where the examples allow it?
 
 
 class AdvisedBanditState(NamedTuple):
@@ -81,7 +83,12 @@ class AdvisedBanditState(NamedTuple):
     P: Blocks  # newton's inverse precision in blocks, or
     A: Vector  # its precision on a diagonal
     C: Vector  # the tracker's precision
-    G: Matrix  # Σ|r_k| of newton and the tracker
+    U: Matrix  # the kernel expert's weights on the example,
+    V: Floats  # and on its features φ
+    B: Blocks  # its inverse precision of the example,
+    R: Floats  # and of φ
+    knots: Floats  # sorted, of every column
+    G: Matrix  # Σ|r_k| of newton, the tracker and the kernel expert
     omega: Vector  # the weights of the experts and the caller's experts
     regret: Vector  # bounds on the learner's mistakes minus those of each expert alone
     hits: Vector  # of every label
@@ -110,6 +117,7 @@ class AdvisedBanditScratch(NamedTuple):
     r: Vector
     coefficients: Vector  # of an update, one per label
     workspace: Workspace
+    kernel: kernel.Scratch
     late: Any  # what the proof needs of a certified round if its feedback is late
     decision: Any  # what `commit` and `learn` need of the decision as it was made
     now: Any
@@ -118,14 +126,17 @@ class AdvisedBanditScratch(NamedTuple):
 def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBanditState:
     """Line 0: nothing is learned; all experts have equal weights."""
     K, d = problem.n_classes, problem.n_features
+    tables = kernel.tables(K, d, kernel.is_present(d, sparse, settings.kernel))
+    own = kernel.n_experts(tables[1], len(EXPERTS))
     return AdvisedBanditState(
         zeros(LEARNERS * K, d, sparse),
         new_blocks(d),
         new_diagonal(0 if n_blocks(d) else d),
         new_diagonal(d),
-        np.ones((2, K)),
-        np.full(MAX_EXPERTS, 1.0 / OWN_EXPERTS),
-        np.zeros(OWN_EXPERTS),
+        *tables,
+        np.ones((3, K)),
+        np.full(MAX_EXPERTS, 1.0 / own),
+        np.zeros(len(EXPERTS)),
         np.zeros(K),
         np.zeros(K),
         named(observed=0.0, expected=0.0, rounds=0.0),
@@ -153,6 +164,8 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             tries=0.0,  # plays of such labels
             beta=0.0,  # newton's score for "none of the labels"
             beta_squares=0.0,  # Σ of its squared derivatives
+            kernel_beta=0.0,  # the same of the kernel expert
+            kernel_beta_squares=0.0,
             fractional=0,  # was a reward neither 0 nor 1?
             last_label=UNKNOWN,  # the last label, if it was true
             earned=0.0,  # Σ of the rewards
@@ -161,10 +174,17 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
     )
 
 
+def copy_weights(old: AdvisedBanditState, new: AdvisedBanditState) -> None:
+    """Copy the weights of the experts to a larger state, in which there are too many features for the kernel expert."""
+    kept = [*range(kernel.n_experts(new.V, len(EXPERTS))), *range(kernel.n_experts(old.V, len(EXPERTS)), MAX_EXPERTS)]
+    new.omega[: len(kept)] = old.omega[kept]
+
+
 def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBanditScratch:
     """About twenty numbers per label, and an example."""
     K = problem.n_classes
     vectors = (np.zeros(K) for _ in range(12))
+    present = kernel.is_present(problem.n_features, sparse, settings.kernel)
     return AdvisedBanditScratch._make(
         (
             np.zeros(K, dtype=np.int64),
@@ -172,6 +192,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
             np.zeros((MAX_EXPERTS, K)),
             *vectors,
             new_workspace(K, problem.n_features, sparse),
+            kernel.new_scratch(K, problem.n_features, present),
             named(
                 has_scores=0,  # were a, z = w + va and p̃ computed?
                 expected=0.0,  # n̂: certified rounds that may be decided before its feedback, as its demands assume
@@ -182,7 +203,8 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
             named(**experts.DECISION),
             named(
                 n=0,  # the number of available labels
-                n_experts=0,
+                n_own=0,  # the number of the learner's own experts
+                n_experts=0,  # with the caller's
                 square=0.0,  # X² with this example
                 sqnorm=0.0,  # ‖x‖²
                 step=0.0,  # ε
@@ -194,6 +216,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
                 level=0.0,  # λ
                 v=0.0,
                 none=0.0,  # newton's probability that no label is true
+                kernel_none=0.0,  # the kernel expert's
                 variance=NOT_MEASURED,  # ⟨x̃, g⟩ of newton
                 stickiness=0.0,
                 discovery=0.0,  # hits per play of a label that was never hit
@@ -256,7 +279,7 @@ def softmax_with_none(z: Vector, beta: float, f: Vector) -> float:
 
 
 @inner
-def predict_experts(state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch) -> None:
+def predict_experts(state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedBanditScratch) -> None:
     """The probabilities that each expert gives the available labels."""
     K, now = rd.z.shape[0], work.now[0]
     n = now.n
@@ -273,12 +296,19 @@ def predict_experts(state: AdvisedBanditState, rd: Round, work: AdvisedBanditScr
         softmax(work.w[:n], best(work.w[:n]), F[F_CERTIFIED, :n])
     now.none = softmax_with_none(F[F_NEWTON, :n], state.total[0].beta, F[F_NEWTON, :n])
     softmax(F[F_TRACKER, :n], best(F[F_TRACKER, :n]), F[F_TRACKER, :n])
-    now.n_experts = add_caller_experts(rd.advice, labels, F, OWN_EXPERTS)
+    now.n_own = kernel.n_experts(state.V, len(EXPERTS))
+    if now.n_own > F_KERNEL:
+        t = state.total[0]
+        kernel.predict(state, x, now.scale, t.rounds, work.kernel)
+        for i in range(n):
+            F[F_KERNEL, i] = work.kernel.z[labels[i]]
+        now.kernel_none = softmax_with_none(F[F_KERNEL, :n], t.kernel_beta, F[F_KERNEL, :n])
+    now.n_experts = add_caller_experts(rd.advice, labels, F, now.n_own)
     now.caller = UNKNOWN
-    if now.n_experts > OWN_EXPERTS:
-        now.caller = best(F[OWN_EXPERTS, :n])
+    if now.n_experts > now.n_own:
+        now.caller = best(F[now.n_own, :n])
         for i in range(n):  # a caller that is always wrong is informative, and Bayes' rule has no negative weights
-            F[now.n_experts, i] = (1.0 - F[OWN_EXPERTS, i]) / (n - 1.0) if n > 1 else 1.0
+            F[now.n_experts, i] = (1.0 - F[now.n_own, i]) / (n - 1.0) if n > 1 else 1.0
         now.n_experts += 1
 
 
@@ -457,7 +487,7 @@ def decide(s: AdvisedBandit, state: AdvisedBanditState, x: Row, rd: Round, work:
     t, now = state.total[0], work.now[0]
     measure_example(x, rd.available, t, next_step(s, t, rd.z.shape[0]), work.labels, now)  # 1
     score_learners(state, x, work)  # 1
-    predict_experts(state, rd, work)  # 2
+    predict_experts(state, x, rd, work)  # 2
     combine_experts(state, work)  # 2
     follow_newton(state, x, work)  # 2
     exploiting = choose_distribution(s, t, work)  # 3
@@ -474,10 +504,10 @@ def write_notes(note: Vector, now: Any, cost: float, omega: Vector, explored: fl
     note[experts.LEVEL], note[experts.STEP], note[experts.EXPLORED] = now.level, now.step, explored
     note[experts.EXPLOITING], note[experts.COST], note[experts.STICKINESS] = exploiting, cost, now.stickiness
     note[experts.DISCOVERY], note[experts.V] = now.discovery, now.v
-    for j in range(OWN_EXPERTS):  # in the order of EXPERTS
+    note[experts.KERNEL], note[experts.CALLER] = 0.0, 0.0
+    for j in range(now.n_own):  # in the order of EXPERTS
         note[experts.CERTIFIED + j] = omega[j] / now.omega
-    note[experts.CALLER] = 0.0
-    for j in range(OWN_EXPERTS, now.n_experts):
+    for j in range(now.n_own, now.n_experts):
         note[experts.CALLER] += omega[j] / now.omega
 
 
@@ -485,7 +515,9 @@ def write_notes(note: Vector, now: Any, cost: float, omega: Vector, explored: fl
 def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: AdvisedBanditScratch) -> None:
     """Count the decision, before its feedback: Λ, the plays, and what feedback is missing."""
     t, now, decision = state.total[0], work.now[0], work.decision[0]
-    count_decision(t, now, decision.may_differ, now.n_experts > OWN_EXPERTS)
+    if now.n_own > F_KERNEL:
+        kernel.add_knots(state.knots, work.kernel.x, t.rounds)
+    count_decision(t, now, decision.may_differ, now.n_experts > now.n_own)
     if s.delay > 0 and not decision.exploiting:  # the proof: no decision depends on this draw before its feedback
         for k in range(rd.p.shape[0]):
             state.plays[k] += rd.p[k]
@@ -576,7 +608,7 @@ def update_regret(state: AdvisedBanditState, work: AdvisedBanditScratch, at: int
     """Where an expert would have played another label, a miss adds one to its regret and a hit subtracts one."""
     t, now = state.total[0], work.now[0]
     change = 1.0 if reward < 0.5 else -1.0
-    for j in range(OWN_EXPERTS):
+    for j in range(now.n_own):
         if best(work.F[j, : now.n]) != at:
             state.regret[j] += change
     if now.caller != UNKNOWN:
@@ -667,6 +699,15 @@ def update_experts(
     if error > 0.0:
         h, precision = TRACKING * error, (state.P[:0], state.C, MAX_PRECISION, state.G[1])
         newton_step(W, TRACKER * K, x, scale, *precision, labels, r, HALF_WAY, h, NOT_MEASURED, work.workspace)
+    if now.n_own > F_KERNEL:
+        f = work.F[F_KERNEL, :n]
+        error = expert_gradient(f, at, reward, least, r)
+        if error > 0.0:
+            g = -reward_coefficient(f[at], reward) * now.kernel_none
+            t.kernel_beta_squares += g * g
+            t.kernel_beta -= g / math.sqrt(1.0 + t.kernel_beta_squares)
+            h = KERNEL_CURVATURE / K * error
+            kernel.kernel_step(state, x, scale, state.G[2], labels, r, h, work.workspace, work.kernel)
 
 
 @inner

@@ -143,15 +143,9 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
     )
 
 
-@jit
-def n_own_experts(V: Floats) -> int:
-    """The number of the learner's own experts: without V there is no kernel expert."""
-    return len(EXPERTS) if V.shape[0] > 0 else KERNEL
-
-
 def copy_weights(old: AdvisedFullState, new: AdvisedFullState) -> None:
     """Copy the weights of the experts to a larger state, in which there are too many features for the kernel expert."""
-    own, left = n_own_experts(old.V), n_own_experts(new.V)
+    own, left = kernel.n_experts(old.V, len(EXPERTS)), kernel.n_experts(new.V, len(EXPERTS))
     kept = [*range(left), *range(own, STICKINESS)]
     for was, now in ((old.u, new.u), (old.squares, new.squares)):
         now[: len(kept)], now[STICKINESS] = was[kept], was[STICKINESS]
@@ -221,7 +215,7 @@ def predict_experts(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFul
         L[CERTIFIED, i] = work.w[i]
         L[NEWTON, i] = now.scale * work.raw[NEWTON * K + k]
         L[TRACKER, i] = now.scale * work.raw[TRACKER * K + k]
-    now.n_own = n_own_experts(state.V)
+    now.n_own = kernel.n_experts(state.V, len(EXPERTS))
     if now.n_own > KERNEL:
         kernel.predict(state, x, now.scale, t.rounds, work.kernel)
         for i in range(n):

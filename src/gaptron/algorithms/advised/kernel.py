@@ -88,6 +88,12 @@ def is_present(n_features: int, sparse: bool, wanted: bool) -> bool:
     return wanted and not sparse and n_features <= MAX_FEATURES
 
 
+@jit
+def n_experts(V: Floats, most: int) -> int:
+    """The number of a learner's own experts, at most so many. The kernel expert is the last, and absent without V."""
+    return most if V.shape[0] > 0 else most - 1
+
+
 def tables(n_classes: int, n_features: int, present: bool) -> tuple[Matrix, Floats, Blocks, Floats, Floats]:
     """U, V, B, R and the knots before the first example."""
     K, d, D = (n_classes, n_features, DIMENSION) if present else (0, 0, 0)
@@ -131,9 +137,11 @@ def unchanged_frequencies(n_features: int, more: int, places: Integers) -> Integ
 
 
 def check_knots(knots: Floats, rounds: float) -> None:
-    """Raise `ValueError` for knots that are not sorted."""
-    if (np.diff(knots) < 0.0).any() or not rounds >= 0.0:
+    """Raise `ValueError` for knots that are not sorted, or too large, or for a negative number of rounds."""
+    if (np.diff(knots) < 0.0).any() or (np.abs(knots[:, : in_use(knots, max(rounds, 0.0))]) > LARGEST).any():
         raise ValueError("the knots of a column are not sorted")
+    if rounds < 0.0:
+        raise ValueError(f"the number of rounds is {rounds}")
 
 
 def new_scratch(n_classes: int, n_features: int, present: bool) -> Scratch:
