@@ -42,6 +42,8 @@ def narrow(stream, d=4):
 @pytest.mark.parametrize("rows", EITHER)
 @pytest.mark.parametrize("case", GROWING, ids=str)
 def test_features_added_later_change_nothing(case, rows):
+    if case.algorithm == "advised-gaptron":  # the features of the kernel expert depend on their number
+        case = case._replace(keywords={**case.keywords, "kernel": False})
     one, two = case.stream(80), case.stream(80, seed=1)
     late, early = case.learner(), case.learner()
     late.play(rows(narrow(one)[:, :4]), one.y)

@@ -11,6 +11,7 @@ from gaptron.types import Feedback, Loss
 
 TRAITS = {
     "axes": "each feature has its own step size, so that rotating the features changes the run",
+    "layout": "dense examples are learned from in another way than sparse ones",
     "label order": "numbers drawn in advance belong to the labels in their order: swapping two changes the run",
     "floor": "no label is drawn with a probability below γ/K",
     "mixture": "the scores are those of several rules together, not of `weights` (`Card.linear` is False)",
@@ -34,7 +35,7 @@ def _only(*traits: str) -> frozenset[str]:
 
 
 OF_ALGORITHM: dict[str, frozenset[str]] = {
-    "advised-gaptron": _only("axes"),
+    "advised-gaptron": _only("axes", "layout"),
     "aggregating": _only("sampler"),
     "arow": _only("axes"),
     "banditron": _only("floor"),
@@ -51,6 +52,10 @@ OF_ALGORITHM: dict[str, frozenset[str]] = {
 }
 
 VARIANTS: dict[str, dict[str, Variant]] = {
+    "advised-gaptron": {
+        "linear": Variant({"kernel": False}, traits=_only("axes", "mixture")),
+        "kernel": Variant({"kernel": True}, (Feedback.BANDIT,), traits=_only("axes", "layout", "mixture")),
+    },
     "arow": {
         "full": Variant({"matrix": "full"}, traits=_only()),
         "drop": Variant({"update": "drop"}),
