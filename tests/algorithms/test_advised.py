@@ -313,7 +313,7 @@ def test_the_first_bandit_hit_by_hand():
     A hit: Ψ = log₂2 - 1·½, as κ = 1; Bayes' rule ω ∝ 3, 3, 2, 3, with a share of 1 %.
     Newton: r = (-⅔, ⅓) times 0.9 and 1.125 to the power ⅔; h = ¼·⅔, so 1 + hv = 11/3; β = -⅓/√(1 + 1/9).
     """
-    who = learner("bandit", K=2)
+    who = learner("bandit", K=2, kernel=False)
     decision = who.decide([1.0])
     close(decision.distribution, [1.0, 0.0])
     close(who.scores([[1.0]]), 11 / 12 * 11 / 24 + 1 / 12 * 1 / 3, rtol=1e-14)
@@ -337,7 +337,7 @@ def test_the_first_bandit_hit_by_hand():
 
 def test_a_first_wrong_bandit_guess_by_hand():
     """A miss at K = 2. Newton: f/(1 - f) = ½, r = (⅓, -⅙), h = ¼·⅓, 1 + hv = 7/3; β = ⅙/√(1 + 1/36)."""
-    who = learner("bandit", K=2)
+    who = learner("bandit", K=2, kernel=False)
     who.learn(who.decide([1.0]), correct=False)
     state, t = who._engine.state, who._engine.state.total[0]
     W = state.W.reshape(5, 2)
@@ -882,7 +882,7 @@ def test_advice_given_once_is_not_used_again(feedback):
 
     def copies():
         state = who._engine.state
-        return (state.u[4:8] if feedback == "full" else state.omega[4:9]).copy()
+        return (state.u[4:8] if feedback == "full" else state.omega[5:10]).copy()
 
     heard = copies()
     assert "caller" in who.advice.weights
@@ -926,5 +926,5 @@ def test_no_graph():
 def test_the_settings_of_the_theory():
     for K in (2, 3, 50):
         assert advised.recommend(problem("full", K)) == (2.0, math.inf, True)
-        assert advised.recommend(problem("bandit", K)) == (20.0, 2.0, 0.5, math.inf, 0, 2 * LN2**2 / K, False)
+        assert advised.recommend(problem("bandit", K)) == (20.0, 2.0, 0.5, math.inf, 0, 2 * LN2**2 / K, True)
     assert (full.FIRST_STEP, full.LEAST_STEP) == (pytest.approx(LN2**2), pytest.approx(LN2**2 / 50))

@@ -54,7 +54,6 @@ OF_ALGORITHM: dict[str, frozenset[str]] = {
 VARIANTS: dict[str, dict[str, Variant]] = {
     "advised-gaptron": {
         "linear": Variant({"kernel": False}, traits=_only("axes", "mixture")),
-        "kernel": Variant({"kernel": True}, (Feedback.BANDIT,), traits=_only("axes", "layout", "mixture")),
     },
     "arow": {
         "full": Variant({"matrix": "full"}, traits=_only()),

@@ -174,7 +174,7 @@ def recommend(
     budget: float | None = None,
     guard: float | None = None,
     delay: int = 0,
-    kernel: bool | None = None,
+    kernel: bool = True,
 ) -> Settings:
     """Full information: σ = 2. Bandit: D = 20, θ = 2, c = ½. They were used on 34 data sets and need no tuning.
 
@@ -185,8 +185,8 @@ def recommend(
         budget: bandit: θ, what exploiting rounds may cost, relative to the certified ones.
         guard: with a caller's advice in every round, at most 1.1 times the caller's mistakes and this many more.
         delay: bandit: so many decisions may be without feedback at any time, and the certificate still holds.
-        kernel: whether the kernel expert, which learns rules that are not linear, is among the experts; left out, it is
-            with full information. Only for dense examples of at most 1024 features.
+        kernel: whether the kernel expert, which learns rules that are not linear, is among the experts, where the
+            examples are dense and have at most 1024 features.
 
     Returns:
         The settings.
@@ -196,7 +196,7 @@ def recommend(
     for name, value in other.items():
         if value is not None:
             raise SettingError(f"{name}={value!r} does not apply to {problem.feedback.word} feedback: leave it out")
-    if kernel is not None and not isinstance(kernel, bool):
+    if not isinstance(kernel, bool):
         raise SettingError(f"kernel={kernel!r} must be True or False")
     limit = math.inf if guard is None else float(guard)
     if not limit >= 0.0:
@@ -207,13 +207,12 @@ def recommend(
     if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     if not is_bandit:
-        return AdvisedFull(2.0 if scale is None else float(scale), limit, kernel is not False)
+        return AdvisedFull(2.0 if scale is None else float(scale), limit, kernel)
     theta = 2.0 if budget is None else float(budget)
     if not 0.0 <= theta <= 1e100:
         raise SettingError(f"budget={budget!r} must be a number of at least 0")
-    return AdvisedBandit(
-        20.0 if reach is None else float(reach), theta, 0.5, limit, int(delay), 2 * LN2**2 / K, bool(kernel)
-    )
+    distance, first = 20.0 if reach is None else float(reach), 2 * LN2**2 / K
+    return AdvisedBandit(distance, theta, 0.5, limit, int(delay), first, kernel)
 
 
 def theorem(problem: Problem, settings: Settings) -> str:
