@@ -182,7 +182,7 @@ def test_an_invalid_block_is_reset(sparse, measured):
 
 def test_a_block_is_reset_in_all_its_entries():
     P = np.arange(256.0).reshape(16, 16)
-    assert newton.reset_block(P, 2.0) == 32.0
+    newton.reset_block(P)
     np.testing.assert_array_equal(P, 16 * np.eye(16))
 
 
@@ -196,6 +196,8 @@ def test_the_product_with_a_block_that_is_reset_is_that_with_the_new_one(sparse)
     v = newton.precondition(P, rows_of(x) if sparse else x, 3.0, workspace)
     assert v == pytest.approx(16 * 9 * (x @ x))
     np.testing.assert_array_equal(workspace.g[:20], 16 * 3.0 * x)
+    np.testing.assert_array_equal(P[0], -1.0 - np.eye(16))
+    newton.update_precision(P, workspace, 0.0)
     np.testing.assert_array_equal(P[0], 16 * np.eye(16))
 
 

@@ -65,6 +65,14 @@ def new_workspace(n_classes: int, n_features: int, sparse: bool) -> Workspace:
 
 
 @jit
+def reset_block(P: Matrix) -> None:
+    """Set a block to what it was before the first example."""
+    for i in range(BLOCK):
+        for j in range(BLOCK):
+            P[i, j] = VARIANCE if i == j else 0.0
+
+
+@jit
 def is_valid(own: float) -> bool:
     """Whether a number can be ⟨x̃, Px̃⟩ of a positive matrix P."""
     return 0.0 <= own < math.inf
@@ -132,9 +140,7 @@ def update_precision(P: Blocks, workspace: Workspace, h: float) -> None:
     """P_q ← P_q - h g_q g_q'/(1 + h⟨x̃_q, g_q⟩), after a reset where P_q is invalid."""
     for q in range(P.shape[0]):
         if workspace.invalid[q]:
-            for i in range(BLOCK):
-                for j in range(BLOCK):
-                    P[q, i, j] = VARIANCE if i == j else 0.0
+            reset_block(P[q])
         if workspace.own[q] >= 0.0:
             lower(P[q], workspace.g[q * BLOCK : (q + 1) * BLOCK], h / (1.0 + h * workspace.own[q]))
 
