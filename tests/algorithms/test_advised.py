@@ -764,7 +764,7 @@ def test_newton_is_not_followed_after_a_switch():
     for seed in range(3):
         stream = prepare(synswitch(seed=seed, switches=3), constant=True, unit_norm=True)
         errors.append(learner("bandit", stream.n_classes, seed).play(stream).wrong.mean())
-    assert np.mean(errors) <= 0.08  # without the brake about 0.2
+    assert np.mean(errors) <= 0.08  # 0.055 with the factor (1 - hit rate)², 0.138 without it
 
 
 @pytest.mark.parametrize("world, least", [({"labels": 10}, 0.5), ({"labels": 50}, 0.1), ({"rate": 0.3}, 0.7)], ids=str)
