@@ -87,7 +87,7 @@ class AdvisedBanditState(NamedTuple):
     V: Floats  # and on its features φ
     B: Blocks  # its inverse precision of the example,
     R: Floats  # and of φ
-    knots: Floats  # sorted, of every column
+    knots: Matrix  # sorted, of every column
     G: Matrix  # Σ|r_k| of newton, the tracker and the kernel expert
     omega: Vector  # the weights of the experts and the caller's experts
     regret: Vector  # bounds on the learner's mistakes minus those of each expert alone

@@ -76,7 +76,7 @@ class AdvisedFullState(NamedTuple):
     V: Floats  # and on its features φ
     B: Blocks  # its inverse precision of the example,
     R: Floats  # and of φ
-    knots: Floats  # sorted, of every column
+    knots: Matrix  # sorted, of every column
     G: Matrix  # Σ|r_k| of newton, the tracker and the kernel expert
     u: Vector  # the weights of the experts, the caller's experts, stickiness
     squares: Vector  # N: Σ of their squared derivatives

@@ -52,8 +52,8 @@ BANDWIDTH = 1.5
 KNOTS, FEW_KNOTS = 128, 32  # of a column
 MAX_FINE_FEATURES = 256  # with more features, columns have few knots
 MEMORY = 4_096.0  # examples that the knots are a sample of
-LARGEST = 1e38  # larger values count as this one, and as smaller than a knot that is not in use
-UNUSED = 2e38
+LARGEST = 1e300  # larger values count as this one, and as smaller than a knot that is not in use
+UNUSED = 2e300
 SEED = 0x6B65_726E  # of frequencies and knots
 TABLES = ("U", "V", "B", "R", "knots")  # the state's tables that belong to this expert
 ROUND = 1.5 * 2.0**52  # adding and subtracting it rounds to a whole number
@@ -74,7 +74,7 @@ class Scratch(NamedTuple):
     """Buffers of one round."""
 
     frequencies: Frequencies
-    x: Floats  # the example, for `commit`
+    x: Vector  # the example, for `commit`
     u: Floats  # the ranks, scaled
     angles: Vector
     phi: Floats
@@ -94,7 +94,7 @@ def n_experts(V: Floats, most: int) -> int:
     return most if V.shape[0] > 0 else most - 1
 
 
-def tables(n_classes: int, n_features: int, present: bool) -> tuple[Matrix, Floats, Blocks, Floats, Floats]:
+def tables(n_classes: int, n_features: int, present: bool) -> tuple[Matrix, Floats, Blocks, Floats, Matrix]:
     """U, V, B, R and the knots before the first example."""
     K, d, D = (n_classes, n_features, DIMENSION) if present else (0, 0, 0)
     R = aligned_zeros((D, D), np.float32)
@@ -105,7 +105,7 @@ def tables(n_classes: int, n_features: int, present: bool) -> tuple[Matrix, Floa
         aligned_zeros((K, D), np.float32),
         new_blocks(d),
         R,
-        np.full((d, n_knots), UNUSED, dtype=np.float32),
+        np.full((d, n_knots), UNUSED),
     )
 
 
@@ -136,7 +136,7 @@ def unchanged_frequencies(n_features: int, more: int, places: Integers) -> Integ
     return np.flatnonzero(same.reshape(-1, NEAR).all(axis=1))
 
 
-def check_knots(knots: Floats, rounds: float) -> None:
+def check_knots(knots: Matrix, rounds: float) -> None:
     """Raise `ValueError` for knots that are not sorted, or too large, or for a negative number of rounds."""
     if (np.diff(knots) < 0.0).any() or (np.abs(knots[:, : in_use(knots, max(rounds, 0.0))]) > LARGEST).any():
         raise ValueError("the knots of a column are not sorted")
@@ -147,7 +147,10 @@ def check_knots(knots: Floats, rounds: float) -> None:
 def new_scratch(n_classes: int, n_features: int, present: bool) -> Scratch:
     """The buffers; empty without the expert."""
     K, d, D = (n_classes, n_features, DIMENSION) if present else (0, 0, 0)
-    x, u, phi, g = (aligned_zeros((size,), np.float32) for size in (d, d, D, D))
+    x, u, phi, g = (
+        aligned_zeros((size,), kind)
+        for size, kind in ((d, np.float64), (d, np.float32), (D, np.float32), (D, np.float32))
+    )
     return Scratch(frequencies(d), x, u, np.zeros(D // 2), phi, np.zeros(K), np.zeros(K), g)
 
 
@@ -193,7 +196,7 @@ def _draws(column: int) -> NDArray[np.float64]:
 
 
 @jit
-def rank(knots: Floats, v: float) -> int:
+def rank(knots: Vector, v: float) -> int:
     """The number of knots smaller than v. Their number, with those not in use, is a power of two."""
     at, step = 0, knots.shape[0] // 2
     while step > 0:  # without branches, which the processor could not predict
@@ -203,7 +206,7 @@ def rank(knots: Floats, v: float) -> int:
 
 
 @jit
-def scaled_rank(knots: Floats, m: int, v: float) -> float:
+def scaled_rank(knots: Vector, m: int, v: float) -> float:
     """u of a value among the m knots of its column: about uniform, with mean 0 and variance 1; 0 for m = 0."""
     a = rank(knots, v)
     b, rho = a, float(a)
@@ -212,7 +215,7 @@ def scaled_rank(knots: Floats, m: int, v: float) -> float:
     if a < b:
         rho = 0.5 * (a + b)
     elif 0 < a < m:
-        below = float(knots[a - 1])
+        below = knots[a - 1]
         rho += (v - below) / (knots[a] - below) - 0.5
     return math.sqrt(12.0) * ((rho + 0.5) / (m + 1.0) - 0.5)
 
@@ -261,16 +264,16 @@ def scores_of_features(V: Floats, phi: Floats, z: Vector) -> None:
 
 
 @jit
-def in_use(knots: Floats, rounds: float) -> int:
+def in_use(knots: Matrix, rounds: float) -> int:
     """m, the number of knots of a column that are in use."""
     return int(min(rounds, float(knots.shape[1])))
 
 
 @jit
-def ranks(knots: Floats, x: Any, m: int, own: Floats, u: Floats) -> None:
+def ranks(knots: Matrix, x: Any, m: int, own: Vector, u: Floats) -> None:
     """Write the example and its ranks."""
     for j in range(u.shape[0]):
-        own[j] = np.float32(min(max(np.float64(x[j]), -LARGEST), LARGEST))
+        own[j] = min(max(np.float64(x[j]), -LARGEST), LARGEST)
         u[j] = scaled_rank(knots[j], m, own[j])
 
 
@@ -297,7 +300,7 @@ predict.__doc__ = "Write φ and the scores z of all labels, after so many rounds
 
 
 @jit
-def add_knots(knots: Floats, x: Floats, rounds: float) -> None:
+def add_knots(knots: Matrix, x: Vector, rounds: float) -> None:
     """Add an example to the knots; so many rounds came before it."""
     n = knots.shape[1]
     last = n - 1
