@@ -72,7 +72,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 def test_a_bad_response_delays_an_outcome_and_loses_none(bad: Reply | None) -> None:
-    with serving(first(3, bad)) as server, Impatient(server.url, "triage") as client:
+    with serving(first(3, bad)) as server, Impatient(server.url, "triage", timeout=60.0) as client:
         for number in range(3):
             client.send_outcome(f"event-{number}", correct=True)
         client.flush()
@@ -83,7 +83,7 @@ def test_a_bad_response_delays_an_outcome_and_loses_none(bad: Reply | None) -> N
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 def test_asyncio_a_bad_response_delays_an_outcome_and_loses_none(bad: Reply | None) -> None:
     async def work(url: str) -> int:
-        async with ImpatientAsync(url, "triage") as client:
+        async with ImpatientAsync(url, "triage", timeout=60.0) as client:
             for number in range(3):
                 await client.send_outcome(f"event-{number}", correct=True)
             await client.flush()
@@ -126,7 +126,7 @@ def test_a_service_that_never_responds_is_given_up_in_time() -> None:
 
 
 def test_retry_after_is_honoured() -> None:
-    with serving(first(4, BUSY)) as server, Impatient(server.url, "triage") as client:
+    with serving(first(4, BUSY)) as server, Impatient(server.url, "triage", timeout=60.0) as client:
         client.send_outcome("event-0", correct=True)
         client.flush()
         assert len(client.pauses) == 4 and all(30.0 < pause <= 30.0 + MAX_PAUSE for pause in client.pauses)
@@ -134,7 +134,7 @@ def test_retry_after_is_honoured() -> None:
 
 
 def test_a_decision_does_not_wait_longer_than_its_timeout() -> None:
-    with serving(first(99, BUSY)) as server, Impatient(server.url, "triage", timeout=1.0) as client:
+    with serving(first(99, BUSY)) as server, Impatient(server.url, "triage", timeout=20.0) as client:
         with pytest.raises(ServiceError, match="too many requests") as caught:
             client.decide([1.0])
         assert caught.value.retry_after == 30.0
@@ -230,10 +230,17 @@ def refuse(event_id: str, body: Any) -> Reply | None:
 
 
 def test_a_refused_outcome_is_reported_once_and_does_not_stop_the_others() -> None:
-    with serving(refuse) as server:
-        client = Client(server.url, "triage")
+    queued = threading.Event()
+
+    def refuse_later(event_id: str, body: Any) -> Reply | None:
+        assert queued.wait(60.0)  # otherwise `send_outcome` would report the first refusal
+        return refuse(event_id, body)
+
+    with serving(refuse_later) as server:
+        client = Client(server.url, "triage", timeout=60.0)
         for event in ("bad-1", "good-1", "bad-2"):
             client.send_outcome(event, label="mail")
+        queued.set()
         with pytest.raises(UndeliveredError, match=r"2 outcomes were not .* 422: unknown label") as caught:
             client.flush()
         assert [event for event, _, _ in caught.value.undelivered] == ["bad-1", "bad-2"]
@@ -250,16 +257,23 @@ def test_a_refused_outcome_is_reported_once_and_does_not_stop_the_others() -> No
 
 
 def test_asyncio_a_refused_outcome_is_reported_once_and_does_not_stop_the_others() -> None:
+    queued = threading.Event()
+
+    def refuse_later(event_id: str, body: Any) -> Reply | None:
+        assert queued.wait(60.0)
+        return refuse(event_id, body)
+
     async def work(url: str) -> None:
-        client = AsyncClient(url, "triage")
+        client = AsyncClient(url, "triage", timeout=60.0)
         for event in ("bad-1", "good-1", "bad-2"):
             await client.send_outcome(event, label="mail")
+        queued.set()
         with pytest.raises(UndeliveredError) as caught:
             await client.flush()
         assert [event for event, _, _ in caught.value.undelivered] == ["bad-1", "bad-2"]
         await client.close()
 
-    with serving(refuse) as server:
+    with serving(refuse_later) as server:
         asyncio.run(work(server.url))
         assert [event for event, _ in server.requests] == ["bad-1", "good-1", "bad-2"]
 
@@ -349,7 +363,7 @@ import os, sys, time, warnings
 from gaptron.client import Client, UndeliveredError
 
 warnings.simplefilter("ignore")  # of forking a process with threads, which is the point
-client = Client(sys.argv[1], "triage")
+client = Client(sys.argv[1], "triage", timeout=60.0)
 client.send_outcome("parent-0", correct=True)
 try:
     client.flush(timeout=0.2)

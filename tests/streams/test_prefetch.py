@@ -69,21 +69,22 @@ def test_who_stops_early_leaves_no_thread_and_no_open_file(tmp_path, monkeypatch
     assert not readers() and all(file.closed for file in opened)
 
 
-def test_a_pipe_is_not_read_ahead(tmp_path):
-    path = str(tmp_path / "a.svm")
-    os.mkfifo(path)
+def test_a_pipe_is_not_read_ahead():
+    reading, writing = os.pipe()
     stopped, waited = threading.Event(), []
 
     def write():
-        with open(path, "wb", buffering=0) as pipe:
+        with open(writing, "wb", buffering=0) as pipe:
             pipe.write(b"0 1:1\n")
             waited.append(stopped.wait(5))  # or whoever wants no more would wait for this
 
     writer = threading.Thread(target=write)
     writer.start()
-    streams = open_stream(path, chunk=1, classes=[0, 1], n_features=3, index_base=1).streams()
+    chunks = open_stream(f"/dev/fd/{reading}", format="svmlight", chunk=1, classes=[0, 1], n_features=3, index_base=1)
+    streams = chunks.streams()
     assert next(streams).n_rounds == 1
     streams.close()
     stopped.set()
     writer.join()
+    os.close(reading)
     assert waited == [True]
