@@ -1,4 +1,4 @@
-"""The heartbeat: renews the lease in a thread of its own, whatever the rest of the process is busy with.
+"""The heartbeat: renews the lease in a separate thread, whatever the rest of the process is busy with.
 
 Replaying a long log or compiling may take longer than the lease. Without a heartbeat meanwhile, a standby would take
 the lease over, replay in turn, and lose it again.

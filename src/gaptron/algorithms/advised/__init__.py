@@ -2,10 +2,12 @@
 
 This library, docs page "Advised Gaptron" (2026); it extends Frugal Gaptron, whose proof requires only q(y) ≥ ρ_y of a
 label y. The rest of the distribution may go to any label, and goes to the one that an ensemble of experts prefers.
-Feedback: full, bandit.   Cost: O(dK) a round, three to six times Frugal's.   Nothing to know in advance or to tune.
+Feedback: full, bandit.   Cost: O(dK) a round, and where the kernel expert learns 65,536 multiplications more.   Nothing
+to know in advance or to tune.
 
 The experts are Newton softmaxes (`newton.py`): one learns from its whole past, the other, the tracker, keeps adapting.
-Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, n = max(‖x‖², mean of ‖x_s‖²).
+For dense examples a third, the kernel expert (`kernel.py`), also sees features that are not linear in x. Bandit feedback
+adds a one-against-all regression. Their input is x̃ = x/√n, n = max(‖x‖², mean of ‖x_s‖²).
 
     for t = 1, 2, ...
       1   observe x and the available labels A: everything below is over A;  X = max ‖x_s‖ so far
