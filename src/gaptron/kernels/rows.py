@@ -1,8 +1,16 @@
-"""Operations on examples, dense or sparse. An algorithm calls them without knowing which.
+"""Operations on examples, dense or sparse, or on the actions of a round. An algorithm calls them without knowing which.
 
 For dense examples the weights are stored label by label (K × d), so that a score is one long dot product. For sparse
 ones they are stored feature by feature (d × K), so that each non-zero of x meets K adjacent numbers. `zeros` allocates
 the layout that fits and `by_label` shows either as K × d.
+
+Where a round brings its own actions (`ActionRows`), action k has the features φ_k and all share one row of weights w.
+It is as if label k had the weights w and the example φ_k: `scores` gives ⟨w, φ_k⟩ and `add_one` adds v·φ_k. Three
+things differ:
+
+    add        centres the coefficients: a softmax does not see what all actions have in common
+    sqnorm     is Δ², the squared diameter: the largest ‖φ_j - φ_k‖² of two actions, in place of ‖x‖²
+    moments    gives the squared lengths that gradients and estimates have; for labels formulas give them
 """
 
 import math
@@ -11,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gaptron.kernels.compile.jit import by_rows
+from gaptron.kernels.compile.jit import by_rows, by_type, holds_sparse
 from gaptron.kernels.compile.vectors import add_scaled
-from gaptron.types import Matrix, SparseRow
+from gaptron.types import ActionRows, Matrix, Sparse, SparseRow, Vector
 
 CACHE_LINE = 64  # bytes
+FEW_ACTIONS = 32  # for so many the distance of every pair is computed; for more the diameter is bounded, in O(nnz·K)
 
 
 def zeros(n_classes: int, n_features: int, sparse: bool) -> Matrix:
@@ -53,6 +62,19 @@ row = by_rows(_row_dense, _row_sparse, view=True)
 row.__doc__ = "Return a view of example t of X."
 
 
+def _actions_dense(X: Any, t: int, pairs: Matrix, space: Vector) -> Any:
+    return ActionRows(X.rows[X.first[t] : X.first[t + 1]], pairs, space)
+
+
+def _actions_sparse(X: Any, t: int, pairs: Matrix, space: Vector) -> Any:
+    rows = X.rows
+    return ActionRows(Sparse(rows.indptr[X.first[t] : X.first[t + 1] + 1], rows.indices, rows.values), pairs, space)
+
+
+actions_of = by_type(lambda X, *_: _actions_sparse if holds_sparse(X) else _actions_dense, _actions_dense, view=True)
+actions_of.__doc__ = "Return a view of the actions of round t of X, with these buffers."
+
+
 def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
     for k in range(z.shape[0]):
         s = 0.0
@@ -80,7 +102,12 @@ def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
             z[k] += w[k] * v
 
 
-scores = by_rows(_scores_dense, _scores_sparse, reorder=True)
+def _scores_actions(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
+    for k in range(z.shape[0]):
+        z[k] = score_one(W, row(x.rows, k), 0)
+
+
+scores = by_rows(_scores_dense, _scores_sparse, _scores_actions, reorder=True)
 scores.__doc__ = "Write z_k = ⟨W_k, x⟩ for every label k, or for the first len(z) labels. O(nnz·K)."
 
 
@@ -111,7 +138,16 @@ def _add_sparse(W: Matrix, x: Any, r: NDArray[np.float64]) -> None:
                 W[x.indices[j], last] += r[last] * np.float64(x.values[j])
 
 
-add = by_rows(_add_dense, _add_sparse)
+def _add_actions(W: Matrix, x: Any, r: NDArray[np.float64]) -> None:
+    mean = 0.0
+    for k in range(r.shape[0]):
+        mean += r[k]
+    mean /= r.shape[0]
+    for k in range(r.shape[0]):
+        add_one(W, row(x.rows, k), 0, r[k] - mean)
+
+
+add = by_rows(_add_dense, _add_sparse, _add_actions)
 add.__doc__ = "Update W ← W + r ⊗ x. O(nnz·K); O(nnz) for sparse x if at most two of more r_k are not 0."
 
 
@@ -142,7 +178,11 @@ def _add_one_sparse(W: Matrix, x: Any, k: int, v: float) -> None:
         W[x.indices[j], k] += v * np.float64(x.values[j])
 
 
-add_one = by_rows(_add_one_dense, _add_one_sparse)
+def _add_one_actions(W: Matrix, x: Any, k: int, v: float) -> None:
+    add_one(W, row(x.rows, k), 0, v)
+
+
+add_one = by_rows(_add_one_dense, _add_one_sparse, _add_one_actions)
 add_one.__doc__ = "Update W_k ← W_k + v·x, one label. O(nnz)."
 
 
@@ -180,5 +220,160 @@ def _sqnorm_sparse(x: Any) -> float:
     return s
 
 
-sqnorm = by_rows(_sqnorm_dense, _sqnorm_sparse, reorder=True)
-sqnorm.__doc__ = "Return ‖x‖². O(nnz)."
+def _sqnorm_actions(x: Any) -> float:
+    pairs, most = x.pairs, 0.0
+    K = count(x.rows)
+    if K > FEW_ACTIONS:
+        for k in range(K):
+            pairs[0, k] = 1.0 / K
+        distances_to_mean(x.rows, pairs[0, :K], x.space, pairs[1, :K])
+        for k in range(K):
+            most = max(most, pairs[1, k])
+        return 4.0 * most  # Δ is at most twice the largest distance from the mean
+    for j in range(K):
+        pairs[j, j] = 0.0
+        square = spread(x.rows, j, x.space)
+        for k in range(j + 1, K):
+            pairs[j, k] = pairs[k, j] = distance(x.rows, j, k, square, x.space)
+            most = max(most, pairs[j, k])
+        clear(x.rows, j, x.space)
+    return most
+
+
+sqnorm = by_rows(_sqnorm_dense, _sqnorm_sparse, _sqnorm_actions, reorder=True)
+sqnorm.__doc__ = "Return ‖x‖². O(nnz). Of actions: Δ², O(nnz·K) for each of them; for many actions an upper bound."
+
+
+# --- distances between the actions of a round ---------------------------------------------------------------
+
+
+def _count_dense(x: Any) -> int:
+    return int(x.shape[0])
+
+
+def _count_sparse(x: Any) -> int:
+    return int(x.indptr.shape[0]) - 1
+
+
+count = by_rows(_count_dense, _count_sparse)
+count.__doc__ = "Return the number of rows of a matrix."
+
+
+def _spread_dense(x: Any, j: int, space: Vector) -> float:
+    return 0.0
+
+
+def _spread_sparse(x: Any, j: int, space: Vector) -> float:
+    s = 0.0
+    for i in range(x.indptr[j], x.indptr[j + 1]):
+        v = np.float64(x.values[i])
+        space[x.indices[i]] = v
+        s += v * v
+    return s
+
+
+spread = by_rows(_spread_dense, _spread_sparse)
+spread.__doc__ = "If the rows are sparse: write row j into the buffer, and return its square."
+
+
+def _clear_dense(x: Any, j: int, space: Vector) -> None:
+    pass
+
+
+def _clear_sparse(x: Any, j: int, space: Vector) -> None:
+    for i in range(x.indptr[j], x.indptr[j + 1]):
+        space[x.indices[i]] = 0.0
+
+
+clear = by_rows(_clear_dense, _clear_sparse)
+clear.__doc__ = "Undo `spread`."
+
+
+def _distance_dense(x: Any, j: int, k: int, square: float, space: Vector) -> float:
+    s = 0.0
+    for i in range(x.shape[1]):
+        v = np.float64(x[j, i]) - np.float64(x[k, i])
+        s += v * v
+    return s
+
+
+def _distance_sparse(x: Any, j: int, k: int, square: float, space: Vector) -> float:
+    s, common = 0.0, 0.0  # on the features of row k; the square of row j on them
+    for i in range(x.indptr[k], x.indptr[k + 1]):
+        b = space[x.indices[i]]
+        v = np.float64(x.values[i]) - b
+        s += v * v
+        common += b * b
+    return s + max(square - common, 0.0)
+
+
+distance = by_rows(_distance_dense, _distance_sparse, reorder=True)
+distance.__doc__ = "Return ‖φ_j - φ_k‖². If the rows are sparse, row j is in the buffer and `square` is its square."
+
+
+def _to_mean_dense(x: Any, p: Vector, space: Vector, out: Vector) -> None:
+    for i in range(x.shape[1]):
+        mean = 0.0
+        for k in range(p.shape[0]):
+            mean += p[k] * np.float64(x[k, i])
+        space[i] = mean
+    for k in range(p.shape[0]):
+        s = 0.0
+        for i in range(x.shape[1]):
+            v = np.float64(x[k, i]) - space[i]
+            s += v * v
+        out[k] = s
+    for i in range(x.shape[1]):
+        space[i] = 0.0
+
+
+def _to_mean_sparse(x: Any, p: Vector, space: Vector, out: Vector) -> None:
+    for k in range(p.shape[0]):
+        for i in range(x.indptr[k], x.indptr[k + 1]):
+            space[x.indices[i]] += p[k] * np.float64(x.values[i])
+    whole = 0.0  # ‖m‖² = Σ p_k ⟨m, φ_k⟩
+    for k in range(p.shape[0]):
+        s, inner = 0.0, 0.0
+        for i in range(x.indptr[k], x.indptr[k + 1]):
+            m, v = space[x.indices[i]], np.float64(x.values[i])
+            s += v * (v - 2.0 * m)
+            inner += m * v
+        out[k] = s
+        whole += p[k] * inner
+    for k in range(p.shape[0]):
+        out[k] = max(out[k] + whole, 0.0)
+        clear(x, k, space)
+
+
+distances_to_mean = by_rows(_to_mean_dense, _to_mean_sparse)
+distances_to_mean.__doc__ = "Write ‖φ_k - m‖² of every row k, m = Σ p_k φ_k. O(nnz·K)."
+
+
+def _moments(x: Any, p: Vector, diameter: float, V: Vector, R: Vector) -> None:
+    K, pairs = p.shape[0], x.pairs
+    if K > FEW_ACTIONS:
+        distances_to_mean(x.rows, p, x.space, V)
+        for k in range(K):
+            R[k] = pairs[1, k]
+    else:  # Σ_k p_k ‖φ_k - φ_y‖² = V_y + Σ_k p_k V_k, and the last sum is half of the mean of the left side
+        mean_v, mean_r = 0.0, 0.0
+        for y in range(K):
+            V[y] = R[y] = 0.0
+            for k in range(K):
+                V[y] += p[k] * pairs[y, k]
+                R[y] += pairs[y, k]
+            R[y] /= K
+            mean_v += p[y] * V[y]
+            mean_r += R[y] / K
+        for y in range(K):
+            V[y], R[y] = V[y] - mean_v / 2.0, R[y] - mean_r / 2.0
+    for y in range(K):  # the limits hold in exact arithmetic
+        V[y] = min(max(V[y], 0.0), diameter * (1.0 - p[y]) * (1.0 - p[y]))
+        R[y] = min(max(R[y], 0.0), diameter * (1.0 - 1.0 / K) * (1.0 - 1.0 / K))
+
+
+moments = by_rows(_moments, _moments, _moments)
+moments.__doc__ = """Write V_y = ‖m - φ_y‖² and R_y = ‖c - φ_y‖² of every action y. m is Σ p_k φ_k, and c the mean.
+
+`diameter` is Δ², which `sqnorm(x)` returned just before: it fills `x.pairs`. O(K²), for many actions O(nnz·K).
+"""
