@@ -72,7 +72,7 @@ class ActionRows(NamedTuple):
 
     rows: Rows  # one row per action
     pairs: Matrix  # buffer: ‖φ_j - φ_k‖² of every two actions, if there are few; `kernels.rows.sqnorm` fills it
-    space: Vector  # buffer: a number per feature, zero between two calls
+    space: Vector  # buffer: four numbers per feature, zero between two calls
 
 
 class ActionRounds(NamedTuple):

@@ -25,7 +25,7 @@ first.__doc__ = "Return a view of the buffers of a round for n actions."
 
 def new_buffers(n_features: int) -> tuple[Matrix, Vector]:
     """Return the buffers `pairs` and `space` of `ActionRows`."""
-    return np.zeros((FEW_ACTIONS, MOST_ACTIONS)), np.zeros(n_features)
+    return np.zeros((FEW_ACTIONS, MOST_ACTIONS)), np.zeros(4 * n_features)
 
 
 @jit

@@ -230,13 +230,11 @@ def _sqnorm_actions(x: Any) -> float:
         for k in range(K):
             most = max(most, pairs[1, k])
         return 4.0 * most  # Δ is at most twice the largest distance from the mean
+    distances(x.rows, pairs, x.space)
     for j in range(K):
-        pairs[j, j] = 0.0
-        square = spread(x.rows, j, x.space)
-        for k in range(j + 1, K):
-            pairs[j, k] = pairs[k, j] = distance(x.rows, j, k, square, x.space)
+        for k in range(j):
+            pairs[k, j] = pairs[j, k]
             most = max(most, pairs[j, k])
-        clear(x.rows, j, x.space)
     return most
 
 
@@ -259,56 +257,58 @@ count = by_rows(_count_dense, _count_sparse)
 count.__doc__ = "Return the number of rows of a matrix."
 
 
-def _spread_dense(x: Any, j: int, space: Vector) -> float:
-    return 0.0
+def _distances_dense(x: Any, pairs: Matrix, space: Vector) -> None:
+    for j in range(x.shape[0]):
+        pairs[j, j] = 0.0
+        for k in range(j):
+            s = 0.0
+            for i in range(x.shape[1]):
+                v = np.float64(x[j, i]) - np.float64(x[k, i])
+                s += v * v
+            pairs[j, k] = s
 
 
-def _spread_sparse(x: Any, j: int, space: Vector) -> float:
-    s = 0.0
-    for i in range(x.indptr[j], x.indptr[j + 1]):
-        v = np.float64(x.values[i])
-        space[x.indices[i]] = v
-        s += v * v
-    return s
+def _distances_sparse(x: Any, pairs: Matrix, space: Vector) -> None:
+    """Four rows at a time are written into the buffer side by side, and every later row is compared with them."""
+    K = x.indptr.shape[0] - 1
+    for first in range(0, K, 4):
+        last = min(first + 4, K)
+        for j in range(first, last):
+            for i in range(x.indptr[j], x.indptr[j + 1]):
+                space[4 * x.indices[i] + j - first] = x.values[i]
+        for k in range(first, K):
+            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0  # ‖φ_k - φ_j‖² on the features of row k, j = first, ..., first + 3
+            c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0  # ‖φ_j‖² on them
+            for i in range(x.indptr[k], x.indptr[k + 1]):
+                at, v = 4 * x.indices[i], np.float64(x.values[i])
+                b0, b1, b2, b3 = space[at], space[at + 1], space[at + 2], space[at + 3]
+                s0 += (v - b0) * (v - b0)
+                s1 += (v - b1) * (v - b1)
+                s2 += (v - b2) * (v - b2)
+                s3 += (v - b3) * (v - b3)
+                c0 += b0 * b0
+                c1 += b1 * b1
+                c2 += b2 * b2
+                c3 += b3 * b3
+            if k < last:  # row k is in the buffer: its square, summed in the same order, so that equal rows cancel
+                pairs[k, k] = c0 if k == first else c1 if k == first + 1 else c2 if k == first + 2 else c3
+            if k > first:
+                pairs[k, first] = s0 + max(pairs[first, first] - c0, 0.0)
+            if k > first + 1:
+                pairs[k, first + 1] = s1 + max(pairs[first + 1, first + 1] - c1, 0.0)
+            if k > first + 2:
+                pairs[k, first + 2] = s2 + max(pairs[first + 2, first + 2] - c2, 0.0)
+            if k > first + 3:
+                pairs[k, first + 3] = s3 + max(pairs[first + 3, first + 3] - c3, 0.0)
+        for j in range(first, last):
+            for i in range(x.indptr[j], x.indptr[j + 1]):
+                space[4 * x.indices[i] + j - first] = 0.0
+    for k in range(K):
+        pairs[k, k] = 0.0
 
 
-spread = by_rows(_spread_dense, _spread_sparse)
-spread.__doc__ = "If the rows are sparse: write row j into the buffer, and return its square."
-
-
-def _clear_dense(x: Any, j: int, space: Vector) -> None:
-    pass
-
-
-def _clear_sparse(x: Any, j: int, space: Vector) -> None:
-    for i in range(x.indptr[j], x.indptr[j + 1]):
-        space[x.indices[i]] = 0.0
-
-
-clear = by_rows(_clear_dense, _clear_sparse)
-clear.__doc__ = "Undo `spread`."
-
-
-def _distance_dense(x: Any, j: int, k: int, square: float, space: Vector) -> float:
-    s = 0.0
-    for i in range(x.shape[1]):
-        v = np.float64(x[j, i]) - np.float64(x[k, i])
-        s += v * v
-    return s
-
-
-def _distance_sparse(x: Any, j: int, k: int, square: float, space: Vector) -> float:
-    s, common = 0.0, 0.0  # on the features of row k; the square of row j on them
-    for i in range(x.indptr[k], x.indptr[k + 1]):
-        b = space[x.indices[i]]
-        v = np.float64(x.values[i]) - b
-        s += v * v
-        common += b * b
-    return s + max(square - common, 0.0)
-
-
-distance = by_rows(_distance_dense, _distance_sparse, reorder=True)
-distance.__doc__ = "Return ‖φ_j - φ_k‖². If the rows are sparse, row j is in the buffer and `square` is its square."
+distances = by_rows(_distances_dense, _distances_sparse, reorder=True)
+distances.__doc__ = "Write ‖φ_k - φ_j‖² of every two rows j ≤ k into the lower triangle. O(nnz·K) for each row."
 
 
 def _to_mean_dense(x: Any, p: Vector, space: Vector, out: Vector) -> None:
@@ -342,7 +342,8 @@ def _to_mean_sparse(x: Any, p: Vector, space: Vector, out: Vector) -> None:
         whole += p[k] * inner
     for k in range(p.shape[0]):
         out[k] = max(out[k] + whole, 0.0)
-        clear(x, k, space)
+        for i in range(x.indptr[k], x.indptr[k + 1]):
+            space[x.indices[i]] = 0.0
 
 
 distances_to_mean = by_rows(_to_mean_dense, _to_mean_sparse)
@@ -358,12 +359,12 @@ def _moments(x: Any, p: Vector, diameter: float, V: Vector, R: Vector) -> None:
     else:  # Σ_k p_k ‖φ_k - φ_y‖² = V_y + Σ_k p_k V_k, and the last sum is half of the mean of the left side
         mean_v, mean_r = 0.0, 0.0
         for y in range(K):
-            V[y] = R[y] = 0.0
+            v, r = 0.0, 0.0
             for k in range(K):
-                V[y] += p[k] * pairs[y, k]
-                R[y] += pairs[y, k]
-            R[y] /= K
-            mean_v += p[y] * V[y]
+                v += p[k] * pairs[y, k]
+                r += pairs[y, k]
+            V[y], R[y] = v, r / K
+            mean_v += p[y] * v
             mean_r += R[y] / K
         for y in range(K):
             V[y], R[y] = V[y] - mean_v / 2.0, R[y] - mean_r / 2.0
