@@ -72,11 +72,32 @@ class ActionTrace(Trace):
         return np.where(self.wrong, 0.0, 1.0)
 
     def count_against(self, labels: Labels, *, several_right: bool = False) -> Count:
-        """Not for actions: `InputError`."""
+        """Not for actions with features.
+
+        Args:
+            labels: not used.
+            several_right: not used.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            InputError: always.
+        """
         raise InputError("count_against is for labels, not for actions with features")
 
     def in_order(self, places: Integers) -> "ActionTrace":
-        """Not for actions: `InputError`."""
+        """Not for actions with features.
+
+        Args:
+            places: not used.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            InputError: always.
+        """
         raise InputError("in_order is for labels, not for actions with features")
 
     def first(self, rounds: int) -> "ActionTrace":

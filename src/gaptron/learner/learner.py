@@ -877,10 +877,11 @@ class Learner:
         engine = tree["engine"]
         if type(tree["classes"]) is not list:
             raise ValueError("classes are missing")
+        actions = tree.get("actions", False)  # files of learners for labels may leave it out
         self.__init__(  # type: ignore[misc]  # the same checks as for any caller
             tree["algorithm"],
-            classes=None if tree["actions"] is True else tree["classes"],
-            actions=tree["actions"],
+            classes=None if actions is True else tree["classes"],
+            actions=actions,
             n_features=tree["n_features"] or None,
             feedback=tree["feedback"],
             loss=tree["loss"],
