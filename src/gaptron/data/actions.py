@@ -239,7 +239,8 @@ def _usual_round(matrix: Any) -> Offer | None:
         if matrix.dtype != np.float64:
             return None
         rows = matrix.copy()  # a decision may outlive the caller's array
-        squares: Vector = np.vecdot(rows, rows)
+        with np.errstate(over="ignore"):  # too long: `within_range` says so
+            squares: Vector = np.vecdot(rows, rows)
         rows = sealed(rows)
     else:
         if not sp.issparse(matrix) or getattr(matrix, "format", "") != "csr":
