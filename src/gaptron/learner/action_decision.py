@@ -140,7 +140,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
                 _u=float(u[i]),
                 _advice=NO_ADVICE,
                 _available=ALL_AVAILABLE,
-                _answered=np.zeros(1, dtype=np.bool_),
+                _learned=np.zeros(1, dtype=np.bool_),
                 _owner=learner,
                 _z=z[start:stop].copy(),
                 _places=own,

@@ -41,16 +41,17 @@ class ActionEngine(Engine):
     # --- one round ------------------------------------------------------------------------------------------
 
     def _score_one(self, x: Any, u: float, advice_row: Vector, available: Flags, *, take: bool = False) -> int:
+        self.last_scored_round = 0  # before the buffers change, in case of an interruption
         actions = self._use(x)
         if self._score is None:
             self._compile(actions)
         label: int = self._score(self.settings, self.state, actions, u, self.round, self.scratch, self.count, take)
         return label
 
-    def learn(self, x: Any, code: int, truth: int, reward: float, propensity: float, answered: Flags) -> None:
+    def learn(self, x: Any, code: int, truth: int, reward: float, propensity: float, learned: Flags) -> None:
         """Learn from the round in `round` and `scratch`, and count it."""
         actions: Any = self._use(x)
-        super().learn(actions, code, truth, reward, propensity, answered)
+        super().learn(actions, code, truth, reward, propensity, learned)
 
     def _compile(self, x: Any) -> None:
         tuples, buffer = (self.settings, self.state), (self.round, self.scratch)
