@@ -1,7 +1,8 @@
 """Speed of `play` relative to the speed limit, measured in one run.
 
 The limit is a compiled loop over the same examples in the same layout that only scores each example and applies a
-rank-one update to every label: the minimum work of a first-order learner. Each figure is processor time, the best of
+rank-one update to every label: the minimum work of a first-order learner. Rounds that bring their own actions are
+timed too, without such a limit. Each figure is processor time, the best of
 several interleaved runs, because the machine may be busy.
 
     python benchmarks/limit.py [--rounds 50000] [--repeats 7]
@@ -13,8 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from gaptron import Learner
+from gaptron import ActionExamples, Learner
 from gaptron.data.examples import checked
 from gaptron.kernels.compile.jit import jit
 from gaptron.kernels.rows import add, row, scores, zeros
@@ -54,6 +56,13 @@ OTHERS = {
         "softmax": "full",
         "squarecb": "bandit",
     }.items()
+}
+WITH_ACTIONS: dict[str, dict[str, Any]] = {
+    "frugal": {"algorithm": "frugal-gaptron"},
+    "frugal bandit": {"algorithm": "frugal-gaptron", "feedback": "bandit"},
+    "softmax": {"algorithm": "softmax"},
+    "squarecb": {"algorithm": "squarecb", "feedback": "bandit"},
+    "epsilon-greedy": {"algorithm": "epsilon-greedy", "feedback": "bandit"},
 }
 
 
@@ -98,6 +107,29 @@ def compare(name: str, X: Any, y: Any, K: int, repeats: int, entrants: dict[str,
         print(f"  {label:<26}{len(y) / seconds / 1e6:>8.3f} M rounds/s {ratios}")
 
 
+def actions(T: int, repeats: int, *, K: int = 10, nonzeros: int = 20, width: int = 2_000) -> None:
+    """Rounds that bring their own actions: sparse, and dense with as many columns as sparse ones have non-zeros."""
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.permuted(np.tile(np.arange(width), (K * T // 100, 1)), axis=1)[:, :nonzeros], axis=1)
+    columns = np.tile(columns, (100, 1))
+    values = rng.normal(size=columns.shape) / np.sqrt(nonzeros)
+    ends = np.arange(0, columns.size + 1, nonzeros)
+    sparse = sp.csr_array((values.ravel(), columns.ravel(), ends), shape=(len(columns), width))
+    for name, rows in {"sparse": sparse, "dense": values}.items():
+        y = (rows @ rng.normal(size=rows.shape[1])).reshape(-1, K).argmax(axis=1)
+        rounds = ActionExamples.of(rows, np.full(len(y), K))
+        best = dict.fromkeys(WITH_ACTIONS, np.inf)
+        for _ in range(repeats + 1):  # the first round compiles
+            for label, options in WITH_ACTIONS.items():
+                learner = Learner(**options, actions=True, seed=0)
+                start = time.process_time()
+                learner.play(rounds, y)
+                best[label] = min(best[label], time.process_time() - start)
+        print(f"\nactions, {name}: {len(y):,} rounds, {K} actions with {nonzeros} non-zeros, d = {rows.shape[1]}")
+        for label, seconds in best.items():
+            print(f"  {label:<26}{seconds / len(y) * 1e6:>8.2f} µs a round")
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=50_000)
@@ -117,6 +149,7 @@ def main() -> None:
     stream = synsep(options.rounds)
     y = rng.integers(stream.n_classes, size=options.rounds)
     compare("sparse, random labels", stream.X, y, stream.n_classes, options.repeats, ENTRANTS)
+    actions(options.rounds // 5, options.repeats)
     compare("synsep, sparse", stream.X, stream.y, stream.n_classes, options.repeats, ENTRANTS | OTHERS)
 
 

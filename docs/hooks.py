@@ -43,7 +43,12 @@ CARD_TITLES = {
     "regret_bandit": "Regret, bandit",
     "takes": "Also takes",
 }
-TAKES = {"advice": "advice", "available": "available labels", "rewards": "rewards in [0, 1]"}  # flags of a card
+TAKES = {  # flags of a card
+    "advice": "advice",
+    "available": "available labels",
+    "rewards": "rewards in [0, 1]",
+    "actions": "actions with features",
+}
 
 
 # --- markdown ---------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Run the commands shown in README and docs: `scripts/outputs` updates their output, a test compares it.
 
-A command is a line `$ gaptron ...` in a block marked `console`; the lines up to the next command are its output.
+A command is a line `$ gaptron ...` in a block marked `console`; the lines up to the next command are its output. The
+Python blocks of a page are one program; a block marked `text title="Output"` is what the one before it prints.
 Numbers that depend on the machine (speed, time) are masked before comparing.
 """
 
@@ -25,6 +26,9 @@ from gaptron import Learner
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = {"gaptron compare"}  # takes a minute
+OUTPUT = 'text title="Output"'
+END = "--- the last block ---"
+MARK = f"print({END!r})"
 GAPTRON = [sys.executable, "-m", "gaptron"]
 
 
@@ -52,9 +56,32 @@ def shown() -> Iterator[Shown]:
                     yield Shown(page, start, command, "\n".join(lines[start + 1 : number]))
                 command, start = line[2:].rpartition("&& ")[2].partition("  #")[0].strip(), number
 
+    yield from _python_shown()
+
+
+def _python_shown() -> Iterator[Shown]:
+    """Every block of Python whose output is shown, as one program with the blocks before it."""
+    for page in PAGES:
+        code: list[str] = []
+        block: list[str] = []
+        kind, start = "", 0
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines()):
+            if not line.startswith("```"):
+                block.append(line)
+                continue
+            if kind == "python":
+                code.append("\n".join(block))
+            elif kind == OUTPUT:
+                yield Shown(page, start, "\n".join([*code[:-1], MARK, code[-1]]), "\n".join(block))
+            kind, start, block = line[3:] if not kind else "", number, []
+
 
 def run(command: str, folder: Path) -> str:
     """The output of a command in a folder that `inputs` has filled."""
+    if MARK in command:
+        done = subprocess.run([sys.executable, "-c", command], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.partition(f"{END}\n")[2].rstrip("\n")
     words = command.split()
     assert words[0] == "gaptron", f"{command!r} is not a command of gaptron: show it in a block marked bash"
     environment = {**os.environ, "COLUMNS": "100"}

@@ -629,7 +629,7 @@ def test_a_bound_for_a_rule_of_ones_own():
         np.linalg.norm(best.U)
     )
     nothing = learner.bound(X, Y, U=np.zeros((K, 6)))
-    assert nothing.comparator == (pytest.approx(80 * math.log2(K)), 0.0, 80) and nothing.value >= best.value
+    assert nothing.comparator == (pytest.approx(80 * math.log2(K)), 0.0, 80, 0, 0) and nothing.value >= best.value
     for wrong in (np.zeros((K, 5)), np.zeros(6), np.full((K, 6), np.nan)):
         with pytest.raises(InputError, match="U must be"):
             learner.bound(X, Y, U=wrong)

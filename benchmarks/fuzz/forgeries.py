@@ -13,6 +13,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -61,6 +62,20 @@ def learners() -> Iterator[tuple[str, Any]]:
                         f"{name} {word} {shown} {'sparse' if sparse else 'dense'}",
                         (learner, waiting, examples, labels),
                     )
+
+
+def action_learners() -> Iterator[tuple[str, Any]]:
+    """Yield the same for learners whose rounds bring their own actions: three rows of X each."""
+    for name in NAMES:
+        card = load(name).CARD
+        for feedback in (each for each in card.feedback if card.actions and each is not Feedback.GRAPH):
+            for sparse in (False, True):
+                rounds = [np.roll(X, -t, axis=0)[:3] for t in range(ROUNDS)]
+                offers: list[Any] = [sp.csr_array(Phi) for Phi in rounds] if sparse else rounds
+                learner = Learner(name, actions=True, feedback=feedback.word, norm=8.0, seed=0)
+                learner.play(offers[:20], Y[:20])
+                waiting = [learner.decide(actions=offers[t], available=[0, t % 3]) for t in (20, 21)]
+                yield f"{name} actions {feedback.word} {sparse}", (learner, waiting, offers, Y)
 
 
 def small(name: str) -> dict[str, Any]:
@@ -128,7 +143,9 @@ def use(path: Path, examples: Any, labels: Any) -> str:
             warnings.simplefilter("ignore")
             truth = np.asarray(labels)
             for decision in learner.pending.values():
-                if learner.problem.feedback is Feedback.FULL:
+                if learner.problem.actions and learner.problem.feedback is Feedback.FULL:
+                    learner.learn(decision, action=decision.label)
+                elif learner.problem.feedback is Feedback.FULL:
                     learner.learn(decision, label=learner.classes[0])
                 elif learner.problem.feedback is Feedback.BANDIT:
                     learner.learn(decision, correct=bool(decision.round % 2))
@@ -148,7 +165,7 @@ def use(path: Path, examples: Any, labels: Any) -> str:
 def run(forgeries: int, seed: int, each: int | None = None, without: tuple[str, ...] = ()) -> Counter[str]:
     """Forge this many files, spread evenly over all learners except those of the excluded algorithms."""
     rng, counts = np.random.default_rng(seed), Counter[str]()
-    everyone = [(name, made) for name, made in learners() if made[0].algorithm not in without]
+    everyone = [(name, made) for name, made in chain(learners(), action_learners()) if made[0].algorithm not in without]
     share = each or -(-forgeries // len(everyone))
     with TemporaryDirectory() as folder:
         path = Path(folder, "model")

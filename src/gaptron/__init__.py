@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gaptron.abstention import ABSTAIN, Abstainer, experts_from
+from gaptron.data.actions import ActionExamples
 from gaptron.errors import (
     DecisionError,
     GaptronError,
@@ -16,6 +17,8 @@ from gaptron.errors import (
 )
 from gaptron.features import Features
 from gaptron.learner import Learner
+from gaptron.learner.action_decision import ActionDecision
+from gaptron.learner.action_trace import ActionTrace
 from gaptron.learner.decision import Decision
 from gaptron.learner.trace import Curve, Tally, Trace
 from gaptron.theory.bounds import Bound
@@ -28,6 +31,9 @@ if _TYPE_CHECKING:
 __all__ = [
     "ABSTAIN",
     "Abstainer",
+    "ActionDecision",
+    "ActionExamples",
+    "ActionTrace",
     "Bound",
     "Certificate",
     "Count",

@@ -19,6 +19,9 @@ Flags = NDArray[np.bool_]
 UNKNOWN = -1
 """The true label where the feedback did not reveal it."""
 
+MOST_ACTIONS = 200
+"""The most actions that one round may bring."""
+
 
 class Loss(IntEnum):
     """The surrogate losses of van der Hoeven 2020 (base-2 logistic, truncated hinge, smooth hinge)."""
@@ -62,6 +65,23 @@ class SparseRow(NamedTuple):
 
 
 Rows = NDArray[np.float64] | Sparse
+
+
+class ActionRows(NamedTuple):
+    """The actions of one round, each with its own features. It takes the place of an example."""
+
+    rows: Rows  # one row per action
+    pairs: Matrix  # buffer: ‖φ_j - φ_k‖² of every two actions, if there are few; `kernels.rows.sqnorm` fills it
+    space: Vector  # buffer: four numbers per feature, zero between two calls
+
+
+class ActionRounds(NamedTuple):
+    """The actions of many rounds: those of round t are the rows from first[t] to first[t+1]."""
+
+    first: Integers
+    rows: Rows
+
+
 Row = NDArray[np.float64] | SparseRow
 
 
@@ -128,6 +148,7 @@ class Problem(NamedTuple):
     radius: float | None = None  # D ≥ ‖U‖
     horizon: int | None = None  # T
     graph: Flags | None = None  # K × K: playing the row's label reveals the true label if it is the column's
+    actions: bool = False  # does every round bring its own actions? Then n_classes is 1: all share one row of weights
 
     def need(self, *names: str) -> tuple[float, ...]:
         """The values of the named fields.
@@ -158,6 +179,8 @@ class Comparator(NamedTuple):
     loss: float  # L_T(U)
     norm: float  # ‖U‖
     rounds: int  # T
+    actions: int = 0  # Σ K_t, where every round has its own actions
+    most_actions: int = 0  # max K_t
 
 
 class Certificate(NamedTuple):
@@ -331,6 +354,7 @@ class Card(NamedTuple):
     advice: bool = False  # does it take the probabilities of the caller's model in each round?
     available: bool = False  # can a round have unavailable labels?
     rewards: bool = False  # bandit: does it learn from rewards between 0 and 1?
+    actions: bool = False  # can every round bring its own actions, each with its own features?
     words: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # setting → its values by name, in the order of codes
     grid: Mapping[str, tuple[Any, ...]] = MappingProxyType({})  # setting → values to try, crossed; empty: not tuned
     growth: Growth = Growth()

@@ -15,6 +15,9 @@ Cost: O(dK) a round.
 
 Labels that are not available in a round are left out of lines 1 and 2, and K is the number of the other labels.
 
+Where rounds bring their own actions w is one row, z_k = ⟨w, φ_k⟩, and line 4 adds to w what it would add to W_k, with
+φ_k for x.
+
 This is a common baseline. Its exploration costs ε(K - 1)/K mistakes per round, in every round.
 
 Example:
@@ -59,6 +62,7 @@ CARD = Card(
     regret_bandit="none; exploring alone costs ε(K - 1)/K a round",
     available=True,
     rewards=True,
+    actions=True,
     single=("W",),
     words={"oracle": ORACLES},
     grid={"epsilon": (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)},
@@ -155,4 +159,9 @@ def learn(
     fit(state.W, work.N, x, s.oracle, CONSTANT, s.step, work.f, label, rd.feedback[0].reward, work.r)
 
 
-algorithm(EpsilonGreedy, decide, learn)
+def cut(s: EpsilonGreedy, work: EpsilonGreedyScratch, n: int) -> EpsilonGreedyScratch:
+    """The work space of a round with n actions."""
+    return EpsilonGreedyScratch(work.f[:n], work.r[:n], work.N)
+
+
+algorithm(EpsilonGreedy, decide, learn, cut=cut)

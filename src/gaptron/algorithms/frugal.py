@@ -23,6 +23,10 @@ Labels that are not available in a round are left out of its scores, softmax, ma
 available, the theorem holds with n for K in line 2 and U's loss over these labels. Centring is then over these labels
 only, which does change predictions, and the sums include it. A reward s with 0 < s < 1 replaces 1[y' = y] in line 4.
 
+Rounds may bring their own actions, each with its own features φ_k (docs page "Actions with features"): w is one row,
+z_k = ⟨w, φ_k⟩, X is Δ, the largest distance of two actions of a round so far, and line 4 adds Σ r_k φ_k with r as for
+labels, but centred. e₀ = 4(2 - r) ln²2, under bandit feedback divided by the largest number of actions so far.
+
 Late feedback with full information: W of line 4 is that of the round in which the feedback arrives, q that of the
 decision. Then Σ(1 - q(y)) ≤ (L(U) + ‖U‖²/(2η) + G)/r over the rounds learned from, for every order and delay, on every
 path. G = Σ gap(y) at that W and that q is now in the state; without delay no gap is positive.
@@ -55,10 +59,10 @@ import numpy as np
 
 from gaptron.errors import SettingError
 from gaptron.kernels import gaps
-from gaptron.kernels.compile.jit import inner, jit
+from gaptron.kernels.compile.jit import by_rows, inner, jit
 from gaptron.kernels.losses import HINGE, LN2, LOGISTIC, confident, descent, margin
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
+from gaptron.kernels.rows import add, by_label, count, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, count_available, draw, least_exploration, mask_unavailable, multiply
 from gaptron.types import (
     UNKNOWN,
@@ -88,6 +92,7 @@ CARD = Card(
     regret_bandit="O(‖U‖² √(KT))",
     available=True,
     rewards=True,
+    actions=True,
     growth=Growth(centred=("W",)),
     single=("W",),
 )
@@ -141,7 +146,9 @@ def scratch(settings: Frugal, problem: Problem, sparse: bool) -> FrugalScratch:
 def weights(state: FrugalState, sparse: bool) -> Matrix:
     """W of the next round, if its example is no longer than those before: centred over labels, times η."""
     total, W = state.total[0], by_label(state.W, sparse)
-    return np.asarray((W - W.mean(axis=0)) * (total.step / total.square if total.square > TINY else 0.0))
+    if len(W) > 1:  # one row is that of actions
+        W = W - W.mean(axis=0)
+    return np.asarray(W * (total.step / total.square if total.square > TINY else 0.0))
 
 
 def grown(settings: Frugal, old: FrugalState, new: FrugalState, places: Integers, labels: bool, sparse: bool) -> None:
@@ -162,10 +169,10 @@ def late_proof(settings: Frugal) -> bool:
 # --- theory -----------------------------------------------------------------------------------------------
 
 
-def largest_step(loss: Loss, K: int, risk: float) -> float:
+def largest_step(loss: Loss, K: int, risk: float, actions: bool = False) -> float:
     """The largest ε = ηX² for which λ = 0 in full information, whatever the scores."""
     if loss is Loss.LOGISTIC:
-        return 2 * (2 - risk) * LN2**2
+        return (4 if actions else 2) * (2 - risk) * LN2**2
     hinge = 1 - risk * (K - 1) / K
     return hinge if loss is Loss.HINGE else hinge / 4
 
@@ -188,6 +195,11 @@ def recommend(
         raise SettingError("risk must be 1 under bandit feedback: other values are for full information")
     if not 1.0 <= risk < top:
         raise SettingError(f"risk={risk!r} must lie in [1, {top:.6g}) for the {problem.loss.word} loss, K = {K}")
+    if problem.actions:
+        if delay or beta is not None:
+            raise SettingError("delay and beta have no theorem for actions with features: leave them out")
+        first = largest_step(problem.loss, K, risk, actions=True)
+        return Frugal(int(problem.loss), float(scale), float(risk), 0, 0.0, first, bandit)
     low, high = 0.0 if bandit else risk / K, risk * (K - 1) / K
     if (
         beta is None
@@ -220,11 +232,26 @@ def bound(problem: Problem, settings: Frugal, comparator: Comparator) -> float:
     expectation, for U fixed before the draws. The certificate is at most this number.
     """
     (X,) = problem.need("norm")
+    if problem.actions:
+        return bound_of_actions(settings, 2 * X * comparator.norm, comparator)
     XU = X * comparator.norm
     if not settings.bandit:
         return (comparator.loss + XU**2 / (2 * settings.first)) / settings.risk
     level = largest_level(problem, settings, comparator.rounds)
     return comparator.loss + max(XU**2 / (2 * settings.first), (XU / settings.scale) ** 2 * level) + level
+
+
+def bound_of_actions(settings: Frugal, spread: float, comparator: Comparator) -> float:
+    """The bound before the run, where rounds bring their own actions; spread = Δ‖u‖ ≤ 2X‖u‖.
+
+    Under bandit feedback Λ_T ≤ σ√(0.43 Σ(K_t - 1)) + 3 + σ²K̄/ln²2 on every path, K̄ = max K_t.
+    """
+    first = settings.first
+    if not settings.bandit:
+        return (comparator.loss + spread**2 / (2 * first)) / settings.risk
+    sigma, most = settings.scale, comparator.most_actions
+    level = sigma * math.sqrt(0.43 * (comparator.actions - comparator.rounds)) + 3 + sigma**2 * most / LN2**2
+    return comparator.loss + max(spread**2 * most / (2 * first), (spread / sigma) ** 2 * level) + level
 
 
 def largest_level(problem: Problem, settings: Frugal, rounds: int) -> float:
@@ -273,10 +300,22 @@ def demands_hinge(s: Frugal, z: Vector, K: int, top: int, h: float, b: Vector, c
             c[y] = h * square
 
 
+def _largest(s: Frugal, x: Row) -> float:
+    return math.inf
+
+
+def _largest_actions(s: Frugal, x: Any) -> float:
+    return s.first / count(x.rows) if s.bandit else s.first
+
+
+largest = by_rows(_largest, _largest, _largest_actions)
+largest.__doc__ = "Return the largest ε that the number of actions of this round allows; of labels it never changes."
+
+
 @inner
-def fix_step(total: Any, own: float, now: Any) -> tuple[float, float]:
-    """X and ε of line 1 into `now` for an example of ‖x‖² = own. Returns η and η‖x‖²/2."""
-    square, step = max(total[0].square, own), total[0].step
+def fix_step(total: Any, own: float, most: float, now: Any) -> tuple[float, float]:
+    """X and ε ≤ most of line 1 into `now` for an example of ‖x‖² = own. Returns η and η‖x‖²/2."""
+    square, step = max(total[0].square, own), min(total[0].step, most)
     now[0].square, now[0].step = square, step
     return (step / square, step * (own / square) / 2.0) if square > TINY else (0.0, 0.0)
 
@@ -298,17 +337,32 @@ def keep_level(risk: float, available: Flags, b: Vector, p: Vector, now: Any, le
     return level
 
 
+def _demands(s: Frugal, x: Row, own: float, z: Vector, n: int, top: int, eta: float, h: float, work: Any) -> None:
+    if s.loss == LOGISTIC:
+        gaps.logistic(z, work.p, top, h, s.bandit, s.risk, s.delay, work.b, work.c)
+    else:
+        demands_hinge(s, z, n, top, h, work.b, work.c)
+
+
+def _demands_actions(
+    s: Frugal, x: Any, own: float, z: Vector, n: int, top: int, eta: float, h: float, work: Any
+) -> None:
+    gaps.logistic_actions(x, own, z, work.p, top, eta, s.bandit, s.risk, work.b, work.c)
+
+
+demands = by_rows(_demands, _demands, _demands_actions)
+demands.__doc__ = "Line 2: b and c of every label, and p̃ of the logistic loss."
+
+
 def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch, u: float) -> int:
     """Lines 1-3."""
-    eta, h = fix_step(state.total, sqnorm(x), work.now)
+    own = sqnorm(x)
+    eta, h = fix_step(state.total, own, largest(s, x), work.now)
     scores(state.W, x, rd.z)
     multiply(rd.z, eta)
     n = mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
-    if s.loss == LOGISTIC:
-        gaps.logistic(rd.z, work.p, top, h, s.bandit, s.risk, s.delay, work.b, work.c)
-    else:
-        demands_hinge(s, rd.z, n, top, h, work.b, work.c)
+    demands(s, x, own, rd.z, n, top, eta, h, work)
     level, solved = least_exploration(work.b, work.c, top, rd.p)
     level = keep_level(s.risk, rd.available, work.b, rd.p, work.now, level)
     rd.note[LEVEL], rd.note[STEP] = level, work.now[0].step
@@ -322,8 +376,10 @@ def commit(s: Frugal, state: FrugalState, rd: Round, work: FrugalScratch) -> Non
     total.square = max(total.square, now.square)
     total.level += now.level
     total.last = now.step
-    if s.bandit and total.level > 0.0:
-        total.step = min(s.first, s.scale * s.scale / (2.0 * total.level))
+    if s.bandit:
+        total.step = now.step
+        if total.level > 0.0:
+            total.step = min(total.step, s.scale * s.scale / (2.0 * total.level))
 
 
 @inner
@@ -365,4 +421,9 @@ def learn(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch,
         add(state.W, x, work.r)
 
 
-algorithm(Frugal, decide, learn, commit)
+def cut(s: Frugal, work: FrugalScratch, n: int) -> FrugalScratch:
+    """The work space of a round with n actions."""
+    return FrugalScratch(work.p[:n], work.b[:n], work.c[:n], work.r[:n], work.now)
+
+
+algorithm(Frugal, decide, learn, commit, cut)

@@ -14,6 +14,8 @@ Feedback: full.   Cost: O(dK) a round.
               adagrad         each weight its own: η/√(Σ_{s ≤ t} g_s² + 10⁻⁸X²)
           decaying and adaptive project onto ‖W‖ ≤ D
 
+Where rounds bring their own actions w is one row, z_k = ⟨w, φ_k⟩ and g = Σ (q - e_y)_k φ_k; the step is fixed.
+
 Labels that are not available in a round have z = -∞. They are not played, and q and g are over the other labels.
 
 Example:
@@ -43,11 +45,11 @@ import numpy as np
 from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels import adagrad
 from gaptron.kernels.ball import add_and_project, new_ball, scale
-from gaptron.kernels.compile.jit import jit
+from gaptron.kernels.compile.jit import by_rows, jit
 from gaptron.kernels.likelihood import label_gradient
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.play import algorithm
-from gaptron.kernels.rows import by_label, scores, sqnorm, zeros
+from gaptron.kernels.rows import add, by_label, scores, sqnorm, zeros
 from gaptron.kernels.simplex import best, draw, mask_unavailable, multiply, point, softmax
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector, named
 
@@ -62,6 +64,7 @@ CARD = Card(
     regret_full="O(D √L_T + D²) adaptive, O(D √T) decaying",
     regret_bandit="",
     available=True,
+    actions=True,
     single=("W", "N"),
     words={"step": STEPS, "play": PLAYS},
     grid={"eta": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)},
@@ -125,6 +128,8 @@ def recommend(problem: Problem, step: str = "fixed", eta: float | None = None, p
     if play not in PLAYS:
         raise SettingError(f"play={play!r} must be one of {', '.join(PLAYS)}")
     kind = STEPS.index(step)
+    if problem.actions and kind != FIXED:
+        raise SettingError(f"step={step!r} is for labels: softmax with actions=True has the step 'fixed'")
     D = problem.need("radius")[0] if kind in (DECAYING, ADAPTIVE) else math.inf
     X = 1.0
     if kind == ADAGRAD or (eta is None and kind != ADAPTIVE):
@@ -144,7 +149,8 @@ def theorem(problem: Problem, settings: Softmax) -> str:
 def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
     """From Σ S(W_t) ≤ ..., S = -ln q_y: the top label is wrong at most Σ S/ln 2 times, a drawn one in expectation Σ S.
 
-    With L = ln 2·L_T(U), c = 2·0.40727·X² and so ‖g‖² ≤ c S, every step size η and every path, ‖x‖ ≤ X, in order:
+    With L = ln 2·L_T(U), c = 2·0.40727·X² and so ‖g‖² ≤ c S, every step size η and every path, ‖x‖ ≤ X, in order (for
+    actions ‖g‖² ≤ (1 - q_y)²Δ², Δ ≤ 2X, and so c = 4·0.40727·X²):
         fixed       Σ S ≤ (L + ‖U‖²/(2η))/(1 - cη/2), if cη < 2, for every U
         decaying    Σ S ≤ L + (2D²/η + 2ηX²)√T for ‖U‖ ≤ D
         adaptive    Σ S ≤ L + (2D²/η + η)√(c Σ S) for ‖U‖ ≤ D, solved for Σ S
@@ -153,7 +159,7 @@ def bound(problem: Problem, settings: Softmax, comparator: Comparator) -> float:
         raise NoBoundError("AdaGrad's theorem is for weights projected onto a box, and these are not projected")
     (X,) = problem.need("norm")
     eta, D, L = settings.eta, settings.ball, LN2 * comparator.loss
-    c = 2 * SELF * X * X
+    c = 2 * SELF * X * X * (2 if problem.actions else 1)
     if settings.step == FIXED:
         if c * eta >= 2:
             raise NoBoundError(f"the step eta={eta:g} is too large: the bound needs eta below {2 / c:.4g}")
@@ -194,15 +200,33 @@ def decide(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScra
     return top
 
 
+def _descend(s: Softmax, state: SoftmaxState, x: Row, r: Vector, z: Vector) -> None:
+    if s.step == ADAGRAD:
+        adagrad.descend(state.W, state.N, x, r, s.eta, s.floor)
+        return
+    multiply(r, -s.eta if s.step == FIXED else -shrinking_step(s, state.total, sqnorm(r) * sqnorm(x)))
+    add_and_project(state.W, state.ball, s.ball, x, r, z)
+
+
+def _descend_actions(s: Softmax, state: SoftmaxState, x: Any, r: Vector, z: Vector) -> None:
+    multiply(r, -s.eta)
+    add(state.W, x, r)
+
+
+descend = by_rows(_descend, _descend, _descend_actions)
+descend.__doc__ = "Update W ← W - η_t r ⊗ x; r is overwritten, and z are the scores before the update."
+
+
 def learn(s: Softmax, state: SoftmaxState, x: Row, rd: Round, work: SoftmaxScratch, label: int, truth: int) -> None:
     """Line 3."""
     softmax(rd.z, best(rd.z), work.r)
     label_gradient(work.r, truth, work.r)
-    if s.step == ADAGRAD:
-        adagrad.descend(state.W, state.N, x, work.r, s.eta, s.floor)
-        return
-    multiply(work.r, -s.eta if s.step == FIXED else -shrinking_step(s, state.total, sqnorm(work.r) * sqnorm(x)))
-    add_and_project(state.W, state.ball, s.ball, x, work.r, rd.z)
+    descend(s, state, x, work.r, rd.z)
 
 
-algorithm(Softmax, decide, learn)
+def cut(s: Softmax, work: SoftmaxScratch, n: int) -> SoftmaxScratch:
+    """The work space of a round with n actions."""
+    return SoftmaxScratch(work.r[:n])
+
+
+algorithm(Softmax, decide, learn, cut=cut)

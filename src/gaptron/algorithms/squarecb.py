@@ -15,6 +15,9 @@ Algorithm 1, with γ_t = c·t^e and linear oracles.   Feedback: bandit.   Cost: 
 
 Labels that are not available in a round are left out of lines 1 and 2, and K is the number of the other labels.
 
+Where rounds bring their own actions w is one row, z_k = ⟨w, φ_k⟩, and line 4 adds to w what it would add to W_k, with
+φ_k for x.
+
 Under realisability, P(y = k | x) = f_k(x) for some weights, the regret is of order √(KT·Reg), Reg the regret of the
 oracle. On other data there is no bound on mistakes: an oracle that is confident and wrong hardly explores.
 
@@ -63,6 +66,7 @@ CARD = Card(
     regret_bandit="O(√(KT·Reg)) if realisable",
     available=True,
     rewards=True,
+    actions=True,
     single=("W", "N"),
     words={"oracle": ORACLES, "steps": STEPS, "weighting": WEIGHTINGS},
     grid={"c": tuple(4.0**i for i in range(7))},
@@ -131,6 +135,8 @@ def recommend(
         raise SettingError(f"oracle={oracle!r} must be one of {', '.join(ORACLES)}")
     if steps not in STEPS:
         raise SettingError(f"steps={steps!r} must be one of {', '.join(STEPS)}")
+    if problem.actions and steps != "constant":
+        raise SettingError(f"steps={steps!r} is for labels: squarecb with actions=True has constant steps")
     if weighting not in WEIGHTINGS:
         raise SettingError(f"weighting={weighting!r} must be one of {', '.join(WEIGHTINGS)}")
     if step is None:
@@ -185,4 +191,9 @@ def learn(s: SquareCB, state: SquareCBState, x: Row, rd: Round, work: SquareCBSc
     fit(state.W, state.N, x, s.oracle, s.steps, s.step, work.f, label, rd.feedback[0].reward, work.r)
 
 
-algorithm(SquareCB, decide, learn, commit)
+def cut(s: SquareCB, work: SquareCBScratch, n: int) -> SquareCBScratch:
+    """The work space of a round with n actions."""
+    return SquareCBScratch(work.f[:n], work.r[:n])
+
+
+algorithm(SquareCB, decide, learn, commit, cut)

@@ -62,6 +62,11 @@ class Example(NamedTuple):
     width: int
     norm: float
 
+    @property
+    def sparse(self) -> bool:
+        """Whether the row is sparse."""
+        return isinstance(self.row, SparseRow)
+
     def in_layout(self, sparse: bool) -> Row:
         """Return the row in the layout of the learner's weights."""
         row = self.row
@@ -180,13 +185,13 @@ def checked(X: Any) -> Examples:
     return ready if isinstance(ready, Examples) else within_range(measured(X))
 
 
-def measured(X: Any) -> MeasuredExamples:
-    """Check that X is a matrix of finite numbers, and compute the norms of its rows."""
-    table, squares = _sparse_table(X) if _is_sparse(X) else (as_table(X), None)
+def measured(X: Any, name: str = "X") -> MeasuredExamples:
+    """Check that X is a matrix of finite numbers, and compute the norms of its rows; `name` is what errors call it."""
+    table, squares = _sparse_table(X, name) if _is_sparse(X) else (as_table(X, name), None)
     sizes = norms(table, squares)
     row = first_not_finite(sizes)
     if row is not None:
-        raise InputError(f"row {row} of X holds NaN or infinity: clean the data first")
+        raise InputError(f"row {row} of {name} holds NaN or infinity: clean the data first")
     return MeasuredExamples(table, sizes)
 
 
@@ -291,19 +296,19 @@ def only_row(x: Row) -> NDArray[np.float64] | Sparse:
     return Sparse(ends, x.indices, x.values)
 
 
-def as_table(X: Any) -> Table:
+def as_table(X: Any, name: str = "X") -> Table:
     """Convert X to a C-contiguous array or a canonical CSR array of floats, without a copy if it is one already."""
     if _is_sparse(X):
-        return _sparse_table(X)[0]
+        return _sparse_table(X, name)[0]
     if isinstance(X, np.ma.MaskedArray):
-        raise InputError("X is a masked array, and masked values are not supported: fill them first")
+        raise InputError(f"{name} is a masked array, and masked values are not supported: fill them first")
     try:
         table = np.asarray(X)
     except ValueError as problem:
-        raise InputError(f"X is neither a rectangular array nor a SciPy sparse matrix: {problem}") from None
+        raise InputError(f"{name} is neither a rectangular array nor a SciPy sparse matrix: {problem}") from None
     if table.ndim != 2:
-        raise InputError(f"X must have two dimensions (rounds × features); it has {table.ndim}")
-    return np.ascontiguousarray(_as_floats(table, "X"))
+        raise InputError(f"{name} must have two dimensions (rounds × features); it has {table.ndim}")
+    return np.ascontiguousarray(_as_floats(table, name))
 
 
 def _as_floats(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -327,30 +332,30 @@ def _is_sparse(X: Any) -> bool:
     return not isinstance(X, np.ndarray) and bool(sp.issparse(X))
 
 
-def _sparse_table(X: Any) -> tuple[CSR, Vector]:
+def _sparse_table(X: Any, name: str = "X") -> tuple[CSR, Vector]:
     """Convert X to a canonical CSR array, and compute ‖x‖² of every row."""
     if X.ndim != 2:
-        raise InputError(f"X must have two dimensions (rounds × features); it has {X.ndim}")
+        raise InputError(f"{name} must have two dimensions (rounds × features); it has {X.ndim}")
     try:
         if X.format in ("csc", "bsr"):
             X.check_format(full_check=True)  # converting a damaged matrix would write outside its memory
         X = X.tocsr()
     except ValueError as problem:
-        raise InputError(f"X is a damaged sparse matrix ({problem})") from None
+        raise InputError(f"{name} is a damaged sparse matrix ({problem})") from None
     T, width = X.shape
     starts, places, values = X.indptr, X.indices, X.data
     if len(starts) != T + 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
-        raise InputError("X is a damaged sparse matrix: its row pointers do not fit its entries")
+        raise InputError(f"{name} is a damaged sparse matrix: its row pointers do not fit its entries")
     entries = int(starts[-1])
     if entries > min(len(places), len(values)):
-        raise InputError("X is a damaged sparse matrix: its row pointers do not fit its entries")
+        raise InputError(f"{name} is a damaged sparse matrix: its row pointers do not fit its entries")
     # A new object over the same memory: SciPy computes its flag for sorted rows once and trusts it from then on.
-    table = csr(_as_floats(values[:entries], "X"), places[:entries], starts, width)
+    table = csr(_as_floats(values[:entries], name), places[:entries], starts, width)
     tidy, squares = _inspected(table)
     if tidy:
         return table, squares
     if table.indices.min() < 0 or table.indices.max() >= width:
-        raise InputError(f"X is a damaged sparse matrix: it holds a column index outside 0..{width - 1}")
+        raise InputError(f"{name} is a damaged sparse matrix: it holds a column index outside 0..{width - 1}")
     table = table.copy()
     table.sum_duplicates()
     return table, _squares(table)

@@ -76,9 +76,21 @@ def _fit(
     add(W, x, r)
 
 
-fit = by_rows(_fit, _fit)
+def _fit_actions(
+    W: Matrix, N: Matrix, x: Any, oracle: int, steps: int, step: float, f: Vector, label: int, reward: float, r: Vector
+) -> None:
+    if oracle != SOFTMAX:
+        add_one(W, x, label, -step * (f[label] - reward))
+        return
+    reward_gradient(f, label, reward, r)
+    for k in range(r.shape[0]):
+        r[k] *= -step
+    add(W, x, r)
+
+
+fit = by_rows(_fit, _fit, _fit_actions)
 fit.__doc__ = """Take one gradient step on the reward of `label`, from the probabilities f that it was played with.
 
 The reward is 1 if the label was correct, 0 if not, or in between. N holds AdaGrad's sums, in the layout of W; r is a
-buffer.
+buffer. Actions have constant steps only.
 """

@@ -34,6 +34,7 @@ class Bodies(NamedTuple):
     decide: Callable[..., int]
     learn: Callable[..., None]
     commit: Callable[..., None]
+    cut: Callable[..., Any]
 
 
 _BODIES: dict[str, Bodies] = {}
@@ -43,11 +44,16 @@ def _nothing(s: Any, state: Any, rd: Round, work: Any) -> None:
     pass
 
 
+def _whole(s: Any, work: Any, n: int) -> Any:
+    return work
+
+
 def algorithm(
     settings: type,
     decide: Callable[..., int],
     learn: Callable[..., None],
     commit: Callable[..., None] = _nothing,
+    cut: Callable[..., Any] = _whole,
 ) -> None:
     """Register the functions of an algorithm.
 
@@ -56,10 +62,11 @@ def algorithm(
         decide: see `algorithms.protocol.Algorithm.decide`.
         learn: see `algorithms.protocol.Algorithm.learn`.
         commit: writes what a decision alone fixes in the state; left out: nothing.
+        cut: returns a view of the scratch for a round with n actions, where rounds bring their own (`Card.actions`).
     """
     if settings.__name__ in _BODIES:
         raise RuntimeError(f"two algorithms call their settings {settings.__name__}: rename one of the classes")
-    _BODIES[settings.__name__] = Bodies(decide, learn, commit)
+    _BODIES[settings.__name__] = Bodies(decide, learn, commit, cut)
 
 
 def _decide(s: Any, state: Any, x: Any, rd: Round, work: Any, u: float) -> int:
@@ -76,6 +83,10 @@ learn = by_type(lambda s, *_: _BODIES[class_name(s)].learn, _learn)
 learn.__doc__ = "Learn from the round and the scratch, as `decide` left them, and from what the feedback revealed."
 commit = by_type(lambda s, *_: _BODIES[class_name(s)].commit, _nothing)
 commit.__doc__ = "Take a decision: write what it alone fixes in the state, before its feedback."
+
+
+cut = by_type(lambda s, *_: _BODIES[class_name(s)].cut, _whole, view=True)
+cut.__doc__ = "Return a view of the scratch for a round with n actions."
 
 
 def _reveal_by_kind(feedback: Any, label: int, truth: int) -> int:

@@ -1,8 +1,16 @@
-"""Operations on examples, dense or sparse. An algorithm calls them without knowing which.
+"""Operations on examples, dense or sparse, or on the actions of a round. An algorithm calls them without knowing which.
 
 For dense examples the weights are stored label by label (K × d), so that a score is one long dot product. For sparse
 ones they are stored feature by feature (d × K), so that each non-zero of x meets K adjacent numbers. `zeros` allocates
 the layout that fits and `by_label` shows either as K × d.
+
+Where a round brings its own actions (`ActionRows`), action k has the features φ_k and all share one row of weights w.
+It is as if label k had the weights w and the example φ_k: `scores` gives ⟨w, φ_k⟩ and `add_one` adds v·φ_k. Three
+things differ:
+
+    add        centres the coefficients: a softmax does not see what all actions have in common
+    sqnorm     is Δ², the squared diameter: the largest ‖φ_j - φ_k‖² of two actions, in place of ‖x‖²
+    moments    gives the squared lengths that gradients and estimates have; for labels formulas give them
 """
 
 import math
@@ -11,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gaptron.kernels.compile.jit import by_rows
+from gaptron.kernels.compile.jit import by_rows, by_type, holds_sparse
 from gaptron.kernels.compile.vectors import add_scaled
-from gaptron.types import Matrix, SparseRow
+from gaptron.types import ActionRows, Matrix, Sparse, SparseRow, Vector
 
 CACHE_LINE = 64  # bytes
+FEW_ACTIONS = 32  # for so many the distance of every pair is computed; for more the diameter is bounded, in O(nnz·K)
 
 
 def zeros(n_classes: int, n_features: int, sparse: bool) -> Matrix:
@@ -53,6 +62,19 @@ row = by_rows(_row_dense, _row_sparse, view=True)
 row.__doc__ = "Return a view of example t of X."
 
 
+def _actions_dense(X: Any, t: int, pairs: Matrix, space: Vector) -> Any:
+    return ActionRows(X.rows[X.first[t] : X.first[t + 1]], pairs, space)
+
+
+def _actions_sparse(X: Any, t: int, pairs: Matrix, space: Vector) -> Any:
+    rows = X.rows
+    return ActionRows(Sparse(rows.indptr[X.first[t] : X.first[t + 1] + 1], rows.indices, rows.values), pairs, space)
+
+
+actions_of = by_type(lambda X, *_: _actions_sparse if holds_sparse(X) else _actions_dense, _actions_dense, view=True)
+actions_of.__doc__ = "Return a view of the actions of round t of X, with these buffers."
+
+
 def _scores_dense(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
     for k in range(z.shape[0]):
         s = 0.0
@@ -80,7 +102,12 @@ def _scores_sparse(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
             z[k] += w[k] * v
 
 
-scores = by_rows(_scores_dense, _scores_sparse, reorder=True)
+def _scores_actions(W: Matrix, x: Any, z: NDArray[np.float64]) -> None:
+    for k in range(z.shape[0]):
+        z[k] = score_one(W, row(x.rows, k), 0)
+
+
+scores = by_rows(_scores_dense, _scores_sparse, _scores_actions, reorder=True)
 scores.__doc__ = "Write z_k = ⟨W_k, x⟩ for every label k, or for the first len(z) labels. O(nnz·K)."
 
 
@@ -111,7 +138,16 @@ def _add_sparse(W: Matrix, x: Any, r: NDArray[np.float64]) -> None:
                 W[x.indices[j], last] += r[last] * np.float64(x.values[j])
 
 
-add = by_rows(_add_dense, _add_sparse)
+def _add_actions(W: Matrix, x: Any, r: NDArray[np.float64]) -> None:
+    mean = 0.0
+    for k in range(r.shape[0]):
+        mean += r[k]
+    mean /= r.shape[0]
+    for k in range(r.shape[0]):
+        add_one(W, row(x.rows, k), 0, r[k] - mean)
+
+
+add = by_rows(_add_dense, _add_sparse, _add_actions)
 add.__doc__ = "Update W ← W + r ⊗ x. O(nnz·K); O(nnz) for sparse x if at most two of more r_k are not 0."
 
 
@@ -142,7 +178,11 @@ def _add_one_sparse(W: Matrix, x: Any, k: int, v: float) -> None:
         W[x.indices[j], k] += v * np.float64(x.values[j])
 
 
-add_one = by_rows(_add_one_dense, _add_one_sparse)
+def _add_one_actions(W: Matrix, x: Any, k: int, v: float) -> None:
+    add_one(W, row(x.rows, k), 0, v)
+
+
+add_one = by_rows(_add_one_dense, _add_one_sparse, _add_one_actions)
 add_one.__doc__ = "Update W_k ← W_k + v·x, one label. O(nnz)."
 
 
@@ -180,5 +220,161 @@ def _sqnorm_sparse(x: Any) -> float:
     return s
 
 
-sqnorm = by_rows(_sqnorm_dense, _sqnorm_sparse, reorder=True)
-sqnorm.__doc__ = "Return ‖x‖². O(nnz)."
+def _sqnorm_actions(x: Any) -> float:
+    pairs, most = x.pairs, 0.0
+    K = count(x.rows)
+    if K > FEW_ACTIONS:
+        for k in range(K):
+            pairs[0, k] = 1.0 / K
+        distances_to_mean(x.rows, pairs[0, :K], x.space, pairs[1, :K])
+        for k in range(K):
+            most = max(most, pairs[1, k])
+        return 4.0 * most  # Δ is at most twice the largest distance from the mean
+    distances(x.rows, pairs, x.space)
+    for j in range(K):
+        for k in range(j):
+            pairs[k, j] = pairs[j, k]
+            most = max(most, pairs[j, k])
+    return most
+
+
+sqnorm = by_rows(_sqnorm_dense, _sqnorm_sparse, _sqnorm_actions, reorder=True)
+sqnorm.__doc__ = "Return ‖x‖². O(nnz). Of actions: Δ², O(nnz·K) for each of them; for many actions an upper bound."
+
+
+# --- distances between the actions of a round ---------------------------------------------------------------
+
+
+def _count_dense(x: Any) -> int:
+    return int(x.shape[0])
+
+
+def _count_sparse(x: Any) -> int:
+    return int(x.indptr.shape[0]) - 1
+
+
+count = by_rows(_count_dense, _count_sparse)
+count.__doc__ = "Return the number of rows of a matrix."
+
+
+def _distances_dense(x: Any, pairs: Matrix, space: Vector) -> None:
+    for j in range(x.shape[0]):
+        pairs[j, j] = 0.0
+        for k in range(j):
+            s = 0.0
+            for i in range(x.shape[1]):
+                v = np.float64(x[j, i]) - np.float64(x[k, i])
+                s += v * v
+            pairs[j, k] = s
+
+
+def _distances_sparse(x: Any, pairs: Matrix, space: Vector) -> None:
+    """Four rows at a time are written into the buffer side by side, and every later row is compared with them."""
+    K = x.indptr.shape[0] - 1
+    for first in range(0, K, 4):
+        last = min(first + 4, K)
+        for j in range(first, last):
+            for i in range(x.indptr[j], x.indptr[j + 1]):
+                space[4 * x.indices[i] + j - first] = x.values[i]
+        for k in range(first, K):
+            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0  # ‖φ_k - φ_j‖² on the features of row k, j = first, ..., first + 3
+            c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0  # ‖φ_j‖² on them
+            for i in range(x.indptr[k], x.indptr[k + 1]):
+                at, v = 4 * x.indices[i], np.float64(x.values[i])
+                b0, b1, b2, b3 = space[at], space[at + 1], space[at + 2], space[at + 3]
+                s0 += (v - b0) * (v - b0)
+                s1 += (v - b1) * (v - b1)
+                s2 += (v - b2) * (v - b2)
+                s3 += (v - b3) * (v - b3)
+                c0 += b0 * b0
+                c1 += b1 * b1
+                c2 += b2 * b2
+                c3 += b3 * b3
+            if k < last:  # row k is in the buffer: its square, summed in the same order, so that equal rows cancel
+                pairs[k, k] = c0 if k == first else c1 if k == first + 1 else c2 if k == first + 2 else c3
+            if k > first:
+                pairs[k, first] = s0 + max(pairs[first, first] - c0, 0.0)
+            if k > first + 1:
+                pairs[k, first + 1] = s1 + max(pairs[first + 1, first + 1] - c1, 0.0)
+            if k > first + 2:
+                pairs[k, first + 2] = s2 + max(pairs[first + 2, first + 2] - c2, 0.0)
+            if k > first + 3:
+                pairs[k, first + 3] = s3 + max(pairs[first + 3, first + 3] - c3, 0.0)
+        for j in range(first, last):
+            for i in range(x.indptr[j], x.indptr[j + 1]):
+                space[4 * x.indices[i] + j - first] = 0.0
+    for k in range(K):
+        pairs[k, k] = 0.0
+
+
+distances = by_rows(_distances_dense, _distances_sparse, reorder=True)
+distances.__doc__ = "Write ‖φ_k - φ_j‖² of every two rows j ≤ k into the lower triangle. O(nnz·K) for each row."
+
+
+def _to_mean_dense(x: Any, p: Vector, space: Vector, out: Vector) -> None:
+    for i in range(x.shape[1]):
+        mean = 0.0
+        for k in range(p.shape[0]):
+            mean += p[k] * np.float64(x[k, i])
+        space[i] = mean
+    for k in range(p.shape[0]):
+        s = 0.0
+        for i in range(x.shape[1]):
+            v = np.float64(x[k, i]) - space[i]
+            s += v * v
+        out[k] = s
+    for i in range(x.shape[1]):
+        space[i] = 0.0
+
+
+def _to_mean_sparse(x: Any, p: Vector, space: Vector, out: Vector) -> None:
+    for k in range(p.shape[0]):
+        for i in range(x.indptr[k], x.indptr[k + 1]):
+            space[x.indices[i]] += p[k] * np.float64(x.values[i])
+    whole = 0.0  # ‖m‖² = Σ p_k ⟨m, φ_k⟩
+    for k in range(p.shape[0]):
+        s, inner = 0.0, 0.0
+        for i in range(x.indptr[k], x.indptr[k + 1]):
+            m, v = space[x.indices[i]], np.float64(x.values[i])
+            s += v * (v - 2.0 * m)
+            inner += m * v
+        out[k] = s
+        whole += p[k] * inner
+    for k in range(p.shape[0]):
+        out[k] = max(out[k] + whole, 0.0)
+        for i in range(x.indptr[k], x.indptr[k + 1]):
+            space[x.indices[i]] = 0.0
+
+
+distances_to_mean = by_rows(_to_mean_dense, _to_mean_sparse)
+distances_to_mean.__doc__ = "Write ‖φ_k - m‖² of every row k, m = Σ p_k φ_k. O(nnz·K)."
+
+
+def _moments(x: Any, p: Vector, diameter: float, V: Vector, R: Vector) -> None:
+    K, pairs = p.shape[0], x.pairs
+    if K > FEW_ACTIONS:
+        distances_to_mean(x.rows, p, x.space, V)
+        for k in range(K):
+            R[k] = pairs[1, k]
+    else:  # Σ_k p_k ‖φ_k - φ_y‖² = V_y + Σ_k p_k V_k, and the last sum is half of the mean of the left side
+        mean_v, mean_r = 0.0, 0.0
+        for y in range(K):
+            v, r = 0.0, 0.0
+            for k in range(K):
+                v += p[k] * pairs[y, k]
+                r += pairs[y, k]
+            V[y], R[y] = v, r / K
+            mean_v += p[y] * v
+            mean_r += R[y] / K
+        for y in range(K):
+            V[y], R[y] = V[y] - mean_v / 2.0, R[y] - mean_r / 2.0
+    for y in range(K):  # the limits hold in exact arithmetic
+        V[y] = min(max(V[y], 0.0), diameter * (1.0 - p[y]) * (1.0 - p[y]))
+        R[y] = min(max(R[y], 0.0), diameter * (1.0 - 1.0 / K) * (1.0 - 1.0 / K))
+
+
+moments = by_rows(_moments, _moments, _moments)
+moments.__doc__ = """Write V_y = ‖m - φ_y‖² and R_y = ‖c - φ_y‖² of every action y. m is Σ p_k φ_k, and c the mean.
+
+`diameter` is Δ², which `sqnorm(x)` returned just before: it fills `x.pairs`. O(K²), for many actions O(nnz·K).
+"""

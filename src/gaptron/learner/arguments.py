@@ -11,7 +11,7 @@ from gaptron.algorithms import able
 from gaptron.data.examples import FAR, FEW, LARGEST_SINGLE, Examples, checked, checked_example
 from gaptron.data.feedback import as_advice, as_available, as_correct, as_reward, as_rewards, available_labels
 from gaptron.data.labels import Classes, EncodedLabels, Labels
-from gaptron.errors import DecisionError, InputError, OutlierWarning
+from gaptron.errors import DecisionError, InputError, OutlierWarning, SettingError
 from gaptron.features import Encoder
 from gaptron.learner.decision import ALL_AVAILABLE, NO_ADVICE
 from gaptron.learner.engine import Engine
@@ -40,6 +40,11 @@ class Arguments:
     @property
     def _problem(self) -> Problem:
         return self._engine.problem
+
+    def check_playable(self) -> None:
+        """Refuse to play with `epsilon`: the compiled loop draws from the algorithm's own distribution."""
+        if self._engine.epsilon:
+            raise SettingError(f"play does not support epsilon={self._engine.epsilon:g}: use decide and learn instead")
 
     # --- examples -------------------------------------------------------------------------------------------
 
@@ -144,17 +149,7 @@ class Arguments:
         """Check the feedback on a label: the true label, or UNKNOWN, and the reward of the label played."""
         graph = self._problem.graph
         if self._problem.feedback is Feedback.BANDIT:
-            if label is not None or (correct is None) == (reward is None):
-                raise DecisionError(
-                    "bandit feedback: call learn(decision, correct=True or False), or learn(decision, reward=...)"
-                )
-            if reward is None:
-                value = float(as_correct(correct))
-            else:
-                value = as_reward(reward)
-                if 0.0 < value < 1.0:
-                    self._check_able("rewards", REFUSES_FRACTIONS)
-            return (code if value > 0.0 else UNKNOWN), value
+            return self._bandit_feedback(code, label, correct, reward)
         if correct is not None or reward is not None or (label is None and graph is None):
             raise DecisionError(
                 "full information: call learn(decision, label=the true label)"
@@ -169,6 +164,19 @@ class Arguments:
         if len(available) and not available[truth]:
             raise InputError(f"label {label!r} cannot be the true one: it was not available in this round")
         return truth, float(truth == code)
+
+    def _bandit_feedback(self, code: int, truth: Any, correct: Any, reward: Any) -> tuple[int, float]:
+        if truth is not None or (correct is None) == (reward is None):
+            raise DecisionError(
+                "bandit feedback: call learn(decision, correct=True or False), or learn(decision, reward=...)"
+            )
+        if reward is None:
+            value = float(as_correct(correct))
+        else:
+            value = as_reward(reward)
+            if 0.0 < value < 1.0:
+                self._check_able("rewards", REFUSES_FRACTIONS)
+        return (code if value > 0.0 else UNKNOWN), value
 
     def truth(self, X: Any, y: Labels | None, without: int | None) -> Integers:
         """The codes of the true labels: of y, or of a stream; `without`: of so many rounds, if none is needed."""

@@ -53,11 +53,12 @@ class Decision:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy an open decision as a decision of the copied learner, and any other as a record."""
         if self in self._owner._open:
-            return _decision_of, (self._owner, self.round)
+            return decision_of, (self._owner, self.round)
         return Decision, tuple(getattr(self, name) for name in self.__slots__ if name != "__weakref__")
 
 
-def _decision_of(learner: "Learner", round: int) -> Decision:
+def decision_of(learner: "Learner", round: int) -> Decision:
+    """The open decision of a round."""
     return learner.pending[round]
 
 

@@ -13,6 +13,7 @@ from gaptron.algorithms import able, load
 from gaptron.algorithms.feedback import as_graph
 from gaptron.algorithms.protocol import HasAdvice, HasCertificate
 from gaptron.data import state_tree
+from gaptron.data.actions import Offer
 from gaptron.data.examples import Example, Examples, checked
 from gaptron.data.labels import Classes, Labels
 from gaptron.data.values import MIN_PROPENSITY, choice, flag, number, plain_dict, positive, whole
@@ -20,10 +21,14 @@ from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundErr
 from gaptron.features import Account, Encoder, in_file
 from gaptron.features.declaration import as_features
 from gaptron.features.tables import Record
-from gaptron.learner import growth, model_file
+from gaptron.learner import action_decision, growth, model_file
+from gaptron.learner.action_arguments import ActionArguments
+from gaptron.learner.action_decision import ActionDecision, at_width
+from gaptron.learner.action_engine import ActionEngine
+from gaptron.learner.action_trace import ActionTrace
 from gaptron.learner.arguments import Arguments, is_stream
 from gaptron.learner.chunks import chunks
-from gaptron.learner.decision import ALL_AVAILABLE, Decision, Pending, as_tree, from_tree
+from gaptron.learner.decision import ALL_AVAILABLE, NO_ADVICE, Decision, Pending, as_tree, from_tree
 from gaptron.learner.engine import Engine, evidence_module
 from gaptron.learner.locking import UseLock
 from gaptron.learner.memory import PRECISIONS
@@ -38,25 +43,30 @@ from gaptron.types import (
     Advice,
     Certificate,
     Feedback,
+    Flags,
+    Loss,
     Matrix,
     Nothing,
     Observed,
     Problem,
-    Row,
     Sparse,
     SparseRow,
+    Vector,
 )
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
+DEFAULT_FOR_ACTIONS = "frugal-gaptron"
 
 
 class Learner:
     """An online multiclass learner: it predicts a label for each example, then learns from the feedback.
 
     Args:
-        algorithm: a name from `gaptron.algorithms.NAMES`.
+        algorithm: a name from `gaptron.algorithms.NAMES`. Left out, advised-gaptron; with `actions`, frugal-gaptron.
         n_classes: the number of labels, which are then 0..K-1; or give `classes`.
         classes: the labels, of any kind.
+        actions: every round brings its own actions, each with its own features, in place of K labels; see docs page
+            "Actions with features".
         n_features: the width of the examples. Left out, the first examples set it.
         features: "auto" or `Features(...)`: examples are given by name, with words, missing values and times; see
             `gaptron.features`. Left out, examples are arrays of numbers.
@@ -91,10 +101,11 @@ class Learner:
 
     def __init__(
         self,
-        algorithm: str = DEFAULT,
+        algorithm: str | None = None,
         *,
         n_classes: int | None = None,
         classes: Iterable[Any] | None = None,
+        actions: bool = False,
         n_features: int | None = None,
         features: Any = None,
         feedback: Any = "full",
@@ -108,12 +119,17 @@ class Learner:
         precision: str = "double",
         **settings: Any,
     ) -> None:
+        if algorithm is None:
+            algorithm = DEFAULT_FOR_ACTIONS if actions else DEFAULT
         module = load(algorithm)
+        if flag("actions", actions):
+            _check_actions(algorithm, n_classes, classes, features, feedback)
+            classes = ()
         if (n_classes is None) == (classes is None):
             raise SettingError("give either n_classes=K or classes=[...]")
         self._classes = Classes(range(whole("n_classes", n_classes)) if classes is None else classes)
-        K, most = len(self._classes), module.CARD.most_classes
-        if K < 2:
+        K, most = 1 if actions else len(self._classes), module.CARD.most_classes
+        if K < 2 and not actions:
             raise SettingError(f"there must be at least two classes, not {K}")
         if most is not None and K > most:
             raise SettingError(f"{algorithm} is for at most {most} classes, not {K}: use another algorithm")
@@ -123,11 +139,12 @@ class Learner:
             K,
             0 if n_features is None else whole("n_features", n_features),
             choice("feedback", feedback if graph is None else "graph", module.CARD.feedback, algorithm),
-            choice("loss", loss, module.CARD.losses, algorithm),
+            choice("loss", loss, (Loss.LOGISTIC,) if actions else module.CARD.losses, algorithm),
             positive("norm", norm) if encoder is None else 1.0,
             positive("radius", radius),
             None if horizon is None else whole("horizon", horizon),
             graph,
+            actions,
         )
         if epsilon is not None and "epsilon" in inspect.signature(module.recommend).parameters:  # its own setting
             settings["epsilon"], epsilon = epsilon, None
@@ -144,9 +161,11 @@ class Learner:
         single = precision == "single"
         if single and not module.CARD.single:
             raise SettingError(f"{algorithm} has no precision='single'; algorithms that have: {able('single')}")
-        self._engine = Engine(algorithm, problem, settings, seed, flag("observe", observe), share, single)
+        started = algorithm, problem, settings, seed, flag("observe", observe) and not actions, share, single
+        self._actions = ActionArguments(ActionEngine(*started), norm is not None) if actions else None
+        self._engine: Engine = Engine(*started) if self._actions is None else self._actions.engine
         self._encoder = encoder
-        self._arguments = Arguments(self._engine, self._classes, encoder, norm is not None)
+        self._arguments = self._actions or Arguments(self._engine, self._classes, encoder, norm is not None)
         self._open = Pending()
         self._conditions = Conditions()
         self._lock = UseLock()
@@ -211,58 +230,83 @@ class Learner:
             return self._engine.weights
 
     def __repr__(self) -> str:
+        size = "actions=True" if self.problem.actions else f"n_classes={len(self._classes)}"
         return (
-            f"Learner({self.algorithm!r}, n_classes={len(self._classes)}, "
+            f"Learner({self.algorithm!r}, {size}, "
             f"n_features={self.problem.n_features or None}, feedback={self.problem.feedback.word!r}, "
             f"loss={self.problem.loss.word!r}, rounds={self.rounds})"
         )
 
     # --- one round at a time --------------------------------------------------------------------------------
 
-    def decide(self, x: Any, *, available: Any = None, advice: Any = None) -> Decision:
-        """Draw a label for one example.
+    def decide(self, x: Any = None, *, actions: Any = None, available: Any = None, advice: Any = None) -> Decision:
+        """Draw a label for one example, or one of the actions of a round.
 
         Args:
             x: a one-dimensional array, a 1 × d sparse matrix or a checked `Example`; with `features`, a dict.
+            actions: with `actions=True`, in place of x: an array or sparse matrix, one row of features per action.
             available: the labels that may be played, or K booleans, where the algorithm supports it. Left out, all are.
+                Of actions: their rows, or a boolean for each.
             advice: the prediction of your own model for x, where the algorithm takes it: a probability for each label,
                 or a label. It may depend on anything but the draw that follows.
 
         Returns:
-            The decision, with its label and its propensity. Pass it to `learn` when the feedback is known.
+            The decision, with its label and its propensity; of actions an `ActionDecision`. Pass it to `learn` when the
+            feedback is known.
 
         Raises:
             InputError: x does not fit this learner.
             InUseError: another thread is using this learner.
         """
         given = self._arguments
+        if self._actions is not None:
+            offer = self._actions.offer(x, actions, available, advice)
+            with self._lock.writing:
+                code, fields = self._draw(self._begin(offer), NO_ADVICE, ALL_AVAILABLE)
+                self._conditions.left_out |= offer.given > len(offer.places)
+                places, z = offer.places, self._engine.round.z.copy()
+                label = places.item(code)
+                chosen = ActionDecision(label=label, **fields, _z=z, _places=places, _count=offer.given)
+                self._open.add(chosen)
+            return chosen
+        if actions is not None:
+            raise InputError("actions=... is for a learner with actions=True; this one chooses between labels")
         example, advice_row, allowed = given.example(x), given.advice_row(advice), given.available(available)
-        engine, conditions = self._engine, self._conditions
         with self._lock.writing:
-            row = self._begin(example)
-            conditions.late = max(conditions.late, engine.decided - engine.learned)
-            conditions.left_out |= allowed is not ALL_AVAILABLE and not allowed.all()
-            code, u = engine.decide(row, advice_row, allowed)
-            p = engine.round.p.copy()
-            decision = Decision(
-                label=self._classes.labels[code],
-                propensity=p.item(code),
-                round=engine.decided,
-                _code=code,
-                _x=row,
-                _p=p,
-                _u=u,
-                _advice=advice_row,
-                _available=allowed,
-                _learned=np.zeros(1, dtype=np.bool_),
-                _owner=self,
-                _saved_scratch=engine.saved_scratch(),
-            )
+            code, fields = self._draw(self._begin(example), advice_row, allowed)
+            self._conditions.left_out |= allowed is not ALL_AVAILABLE and not allowed.all()
+            decision = Decision(label=self._classes.labels[code], **fields)
             self._open.add(decision)
         return decision
 
+    def _draw(self, row: Any, advice_row: Vector, allowed: Flags) -> tuple[int, dict[str, Any]]:
+        """Draw a label, and return its code and what every decision keeps."""
+        engine, conditions = self._engine, self._conditions
+        conditions.late = max(conditions.late, engine.decided - engine.learned)
+        code, u = engine.decide(row, advice_row, allowed)
+        p = engine.round.p.copy()
+        return code, {
+            "propensity": p.item(code),
+            "round": engine.decided,
+            "_code": code,
+            "_x": row,
+            "_p": p,
+            "_u": u,
+            "_advice": advice_row,
+            "_available": allowed,
+            "_learned": np.zeros(1, dtype=np.bool_),
+            "_owner": self,
+            "_saved_scratch": engine.saved_scratch(),
+        }
+
     def learn(
-        self, decision: Decision, *, label: Any = None, correct: bool | None = None, reward: float | None = None
+        self,
+        decision: Decision,
+        *,
+        label: Any = None,
+        correct: bool | None = None,
+        reward: float | None = None,
+        action: Any = None,
     ) -> None:
         """Learn from the feedback on a decision.
 
@@ -276,6 +320,7 @@ class Learner:
             correct: whether the label played was correct (bandit).
             reward: the reward of the label played, from 0 to 1 (bandit): 1 is `correct=True`, 0 is `correct=False`, and
                 some algorithms learn from rewards in between. Give the number itself, do not round it at random.
+            action: the right action (full information), where rounds bring their own actions.
 
         Raises:
             DecisionError: the decision is not pending, is another learner's, or the feedback is of another kind.
@@ -284,7 +329,12 @@ class Learner:
         """
         with self._lock.writing:
             self._check_open(decision)
-            truth, value = self._arguments.feedback(decision._code, decision._available, label, correct, reward)
+            if self._actions is not None and isinstance(decision, ActionDecision):
+                truth, value = self._actions.feedback_on(decision, label, action, correct, reward)
+            elif action is not None:
+                raise DecisionError("action=... is for a learner with actions=True: give label=...")
+            else:
+                truth, value = self._arguments.feedback(decision._code, decision._available, label, correct, reward)
             x, engine, conditions = self._row_of(decision), self._engine, self._conditions
             conditions.late = max(conditions.late, engine.decided - decision.round)
             conditions.fractions |= 0.0 < value < 1.0
@@ -342,6 +392,8 @@ class Learner:
             InUseError: another thread is using this learner.
         """
         engine = self._engine
+        if self._actions is not None:
+            raise SettingError("learn_logged is for labels: logged decisions between actions with features are not yet")
         if engine.algorithm.CARD.own_coin:
             raise SettingError(
                 f"{self.algorithm} learns from how it drew its label, which a log cannot say: use another algorithm"
@@ -361,13 +413,13 @@ class Learner:
             engine.commit(code)
             engine.learn(row, code, revealed, value, propensity, np.zeros(1, dtype=np.bool_))
 
-    def _begin(self, given: Any) -> Row:
-        """Encode an example given by name, and make the weights if there are none; the row in their layout."""
-        example: Example = given
+    def _begin(self, given: Any) -> Any:
+        """Encode an example given by name, and make the weights if there are none; the row or rows in their layout."""
+        example: Example | Offer = given
         if self._encoder is not None:
             example = self._encoder.encode_row(given, learn=True)
             self._grow_features(example.width)
-        self._engine.begin(example.width, isinstance(example.row, SparseRow), None)
+        self._engine.begin(example.width, example.sparse, None)
         self._conditions.longest = max(self._conditions.longest, example.norm)
         return example.in_layout(self._engine.sparse)
 
@@ -384,8 +436,10 @@ class Learner:
                 )
             raise DecisionError(f"the decision of round {decision.round} was learned from already, or dropped")
 
-    def _row_of(self, decision: Decision) -> Row:
-        """The decision's row, at the current width."""
+    def _row_of(self, decision: Decision) -> Any:
+        """The decision's row, or the rows of its actions, at the current width."""
+        if isinstance(decision, ActionDecision):
+            return at_width(decision._x, self.problem.n_features)  # type: ignore[arg-type]
         missing = 0 if isinstance(decision._x, SparseRow) else self.problem.n_features - len(decision._x)
         return np.append(decision._x, np.zeros(missing)) if missing else decision._x
 
@@ -427,8 +481,9 @@ class Learner:
             InUseError: another thread is using this learner.
         """
         self._interrupted = None
-        if self._engine.epsilon:
-            raise SettingError(f"play does not support epsilon={self._engine.epsilon:g}: use decide and learn instead")
+        self._arguments.check_playable()
+        if self._actions is not None:
+            return self._play_actions(self._actions, X, y, available, rewards, advice, progress)
         given, engine, conditions = self._arguments, self._engine, self._conditions
         examples, encoder = given.examples(X), self._encoder
         T, stream = len(examples), is_stream(X)
@@ -472,6 +527,36 @@ class Learner:
             raise
         return trace
 
+    def _play_actions(
+        self,
+        given: ActionArguments,
+        X: Any,
+        y: Any,
+        available: Any,
+        rewards: Any,
+        advice: Any,
+        progress: Callable[[int], None] | None,
+    ) -> ActionTrace:
+        """`play`, where every round brings its own actions."""
+        engine, conditions, before = given.engine, self._conditions, None
+        rounds, trace, left_out = given.run(X, y, available, rewards, advice)
+        try:
+            with self._lock.writing:
+                engine.begin(rounds.width, rounds.sparse, rounds.longest)
+                # Before the first round, so that an interruption cannot skip it.
+                conditions.longest = max(conditions.longest, rounds.longest)
+                conditions.late = max(conditions.late, engine.decided - engine.learned)
+                conditions.left_out |= left_out
+                conditions.fractions |= bool(len(trace.rewards))
+                before = engine.learned
+                for part in chunks(len(rounds), engine.rounds_per_chunk(rounds), progress):
+                    engine.play_actions(rounds, trace, part)
+        except BaseException:
+            if before is not None:
+                self._interrupted = trace.first(engine.learned - before)
+            raise
+        return trace
+
     def _play_encoded(
         self, encoder: Encoder, given: Any, advice_rows: Matrix, allowed: NDArray[np.bool_], trace: Trace, part: slice
     ) -> None:
@@ -504,7 +589,31 @@ class Learner:
             InputError: an argument does not fit this learner.
             InUseError: another thread is learning.
         """
+        if self._actions is not None:
+            return self._actions.top_of_each_round(X, self.scores(X, available=available, advice=advice))
         return self._classes.decode(self.scores(X, available=available, advice=advice).argmax(axis=1))
+
+    def rank(self, actions: Any, *, available: Any = None) -> list[Any]:
+        """Order the actions of one round by their scores, best first. Makes no decision and changes nothing.
+
+        Args:
+            actions: one row of features per action, as `decide` takes them.
+            available: the actions that may be played, as `decide` takes them.
+
+        Returns:
+            The rows of the available actions.
+
+        Raises:
+            SettingError: the learner chooses between labels.
+            InputError: an argument does not fit this learner.
+            InUseError: another thread is learning.
+        """
+        if self._actions is None:
+            raise SettingError("rank is for a learner with actions=True; `scores` has the scores of labels")
+        offer = self._actions.offer(None, actions, available, None)
+        with self._lock.reading:
+            z, _ = self._actions.engine.score_actions(offer.as_examples())
+        return [offer.places.item(k) for k in np.argsort(-z, kind="stable")]
 
     def scores(self, X: Any, *, available: Any = None, advice: Any = None) -> Matrix:
         """Compute the score of every label for each example. Changes nothing.
@@ -515,13 +624,14 @@ class Learner:
             advice: the predictions of your own model, as `play` takes them.
 
         Returns:
-            The scores, T × K; -inf where a label is not available.
+            The scores, T × K; -inf where a label is not available. Of actions: one per row.
 
         Raises:
             InputError: an argument does not fit this learner.
             InUseError: another thread is learning.
         """
-        return self._score(X, available, advice)[0]
+        scores: Matrix = self._score(X, available, advice)[0]
+        return scores
 
     def distribution(self, X: Any, *, available: Any = None, advice: Any = None) -> Matrix:
         """Compute the distribution that the label of each example would be drawn from. Changes nothing.
@@ -532,15 +642,23 @@ class Learner:
             advice: the predictions of your own model, as `play` takes them.
 
         Returns:
-            The propensity of every label, T × K.
+            The propensity of every label, T × K. Of actions: one per row.
 
         Raises:
             InputError: an argument does not fit this learner.
             InUseError: another thread is learning.
         """
-        return self._score(X, available, advice)[1]
+        distribution: Matrix = self._score(X, available, advice)[1]
+        return distribution
 
-    def _score(self, X: Any, available: Any, advice: Any) -> tuple[Matrix, Matrix]:
+    def _score(self, X: Any, available: Any, advice: Any) -> tuple[Any, Any]:
+        if self._actions is not None:
+            rounds, flags = self._actions.scored(X, available, advice)
+            with self._lock.reading:
+                z, p = self._actions.engine.score_actions(rounds)
+            Z, P = np.full(len(flags), -np.inf), np.zeros(len(flags))
+            Z[flags], P[flags] = z, p
+            return Z, P
         examples, encoder, engine = self._arguments.examples(X), self._encoder, self._engine
         advice_rows = self._arguments.advice_rows(advice, len(examples))
         allowed = self._arguments.all_available(available, len(examples))
@@ -573,6 +691,8 @@ class Learner:
         """
         if (classes is None) == (n_features is None):
             raise SettingError("give either classes=[...], all labels, old and new, or n_features=..., the new width")
+        if classes is not None and self._actions is not None:
+            raise SettingError("this learner chooses between actions and has no labels to add")
         with self._lock.writing:
             if classes is not None:
                 self._grow_labels(Classes(classes))
@@ -622,6 +742,9 @@ class Learner:
             SettingError: deciding one by one needs a setting that is missing, such as `norm`.
         """
         twin = self._untrained()
+        if self._actions is not None:
+            twin._warm_up_actions(X, sparse if self._engine.state is None else self._engine.sparse, one_by_one, play)
+            return
         if X is None:
             width = self.problem.n_features or 1
             X = [{}] if self._encoder is not None else sp.csr_array((1, width)) if sparse else np.zeros((1, width))
@@ -637,13 +760,29 @@ class Learner:
                 twin._engine.begin(examples.width, is_sparse, examples.longest or 1.0)
             twin.play(examples, self.classes[:1])
 
+    def _warm_up_actions(self, X: Any, sparse: bool, one_by_one: bool, play: bool) -> None:
+        """`warm_up` of an untrained learner, with two actions."""
+        given = cast(ActionArguments, self._actions)
+        if X is None:
+            zeros = np.zeros((2, self.problem.n_features or 1))
+            X = sp.csr_array(zeros) if sparse else zeros
+        rounds = given.rounds(X)[:1]
+        given.engine.begin(rounds.width, rounds.sparse if self._engine.state is None else sparse, rounds.longest or 1.0)
+        if one_by_one:
+            full = self.problem.feedback is Feedback.FULL
+            self.learn(self.decide(actions=rounds[0]), **({"action": 0} if full else {"correct": True}))
+            self.scores(rounds)
+        if play and not self._engine.epsilon:
+            self.play(rounds, [0])
+
     def _untrained(self) -> "Learner":
         """A learner made with the same arguments, that has learned nothing."""
         engine, problem, encoder = self._engine, self.problem, self._encoder
         shape: dict[str, Any] = {"n_features": problem.n_features or None, "norm": problem.norm}
         return Learner(
             self.algorithm,
-            classes=self.classes,
+            classes=None if problem.actions else self.classes,
+            actions=problem.actions,
             feedback=problem.feedback.word if problem.graph is None else problem.graph,
             loss=problem.loss.word,
             radius=problem.radius,
@@ -713,6 +852,7 @@ class Learner:
             return {
                 "algorithm": self.algorithm,
                 "classes": list(self.classes),
+                "actions": problem.actions,
                 "n_features": problem.n_features,
                 "feedback": problem.feedback.word if problem.graph is None else problem.graph,
                 "loss": problem.loss.word,
@@ -724,21 +864,24 @@ class Learner:
                 **self._conditions.as_tree(),
                 "reading": self.reading,
                 "features": None if self._encoder is None else in_file.as_tree(self._encoder),
-                "pending": as_tree(
-                    waiting,
-                    [self._row_of(d) for d in waiting],
-                    problem.n_classes,
-                    self._engine.late_fields,
-                ),
+                "pending": self._pending_tree(waiting),
             }
+
+    def _pending_tree(self, waiting: list[Decision]) -> dict[str, Any]:
+        rows = [self._row_of(decision) for decision in waiting]
+        if self._actions is not None:
+            return action_decision.as_tree(cast(list[ActionDecision], waiting), rows)
+        return as_tree(waiting, rows, self.problem.n_classes, self._engine.late_fields)
 
     def __setstate__(self, tree: dict[str, Any]) -> None:
         engine = tree["engine"]
         if type(tree["classes"]) is not list:
             raise ValueError("classes are missing")
+        actions = tree.get("actions", False)  # files of learners for labels may leave it out
         self.__init__(  # type: ignore[misc]  # the same checks as for any caller
             tree["algorithm"],
-            classes=tree["classes"],
+            classes=None if actions is True else tree["classes"],
+            actions=actions,
             n_features=tree["n_features"] or None,
             feedback=tree["feedback"],
             loss=tree["loss"],
@@ -755,7 +898,8 @@ class Learner:
         if tree["features"] is not None:
             encoder = in_file.from_tree(tree["features"], self.problem.n_features)
             self._encoder = self._arguments.encoder = encoder
-        for decision in from_tree(tree["pending"], self, self._engine):
+        read: Callable[..., Iterable[Decision]] = from_tree if self._actions is None else action_decision.from_tree
+        for decision in read(tree["pending"], self, self._engine):
             self._open.hold(decision)
 
     # --- theory ---------------------------------------------------------------------------------------------
@@ -809,11 +953,11 @@ class Learner:
         """Compute the tightest bound that the theorem gives for the stream that was played.
 
         Args:
-            X: all examples that this learner has played, in their order.
-            y: their true labels.
+            X: all examples, or rounds of actions, that this learner has played, in their order.
+            y: their true labels, or the rows of the right actions.
             trace: what `play` returned. With the hinge loss it makes the bound tighter: rounds in which the true label
                 won by a margin do not count.
-            U: a rule to compare with, K × d. Left out, the best one in hindsight is searched.
+            U: a rule to compare with, K × d, or for actions d numbers. Left out, the best one in hindsight is searched.
 
         Returns:
             The bound and the comparator that it is about.
@@ -822,7 +966,12 @@ class Learner:
             NoBoundError: no theorem covers this run; the message says why.
             InputError: the arguments are not those of this run.
         """
-        truth = self._classes.codes(y)
+        rounds = None
+        if self._actions is None:
+            truth = self._classes.codes(y)
+        else:
+            rounds = self._actions.rounds(X)
+            truth = self._actions.right_actions(y, rounds)
         if self.settings is None or not len(truth):
             raise NoBoundError("no round was played yet")
         if len(truth) != self.rounds:
@@ -832,14 +981,21 @@ class Learner:
         engine, problem = self._engine, self.problem
         self._check_theorem_covers_run()
         self._conditions.check_loss_known(engine.algorithm, problem)
-        examples = checked(X) if self._encoder is None else self._encoded_again(self._encoder, X)
+        examples: Any = rounds
+        if rounds is None:
+            examples = checked(X) if self._encoder is None else self._encoded_again(self._encoder, X)
         if examples.width != problem.n_features:
             raise InputError(f"X has {examples.width} columns; the learner knows {problem.n_features} features")
         if problem.norm is None:
             problem = problem._replace(norm=self._conditions.longest)
-        if trace is not None:
+        if isinstance(trace, ActionTrace):
+            engine.check_own_trace(trace, trace.truth)
+            if not np.array_equal(trace.right_actions, truth):
+                raise InputError("the right actions of this trace are not those of y")
+        elif trace is not None:
             engine.check_own_trace(trace, truth)
-        run = engine.algorithm, problem, self.settings, self.certificate, examples.as_matrix(), truth, trace
+        given = examples.as_matrix() if rounds is None else rounds
+        run = engine.algorithm, problem, self.settings, self.certificate, given, truth, trace
         return bounds.tightest(*run) if U is None else bounds.for_rule(*run, U)
 
     def _encoded_again(self, encoder: Encoder, X: Any) -> Examples:
@@ -866,6 +1022,10 @@ class Learner:
         Raises:
             InputError: this learner cannot play X: it is too wide, its norms are too large, or it is not numbers.
         """
+        if self._actions is not None:
+            rounds = self._actions.rounds(X)
+            self._actions.check_norm(rounds.longest, "actions")
+            return rounds
         examples = self._arguments.examples(X)
         if self._encoder is None:
             self._arguments.check_norm(examples.longest, "X")
@@ -889,8 +1049,22 @@ class Learner:
             truth: full information: the true label.
             available: the labels that could be played; None: all labels.
         """
+        if self._actions is not None:
+            raise SettingError("check_feedback is for labels, not for actions with features")
         allowed = self._arguments.available(available)
         self._arguments.feedback(self._classes.code(label), allowed, truth, correct, reward)
+
+
+def _check_actions(algorithm: str, n_classes: Any, classes: Any, features: Any, feedback: Any) -> None:
+    """Refuse settings that do not go with `actions=True`."""
+    if n_classes is not None or classes is not None:
+        raise SettingError("with actions=True every round brings its own actions: leave out n_classes and classes")
+    if features is not None:
+        raise SettingError("actions are given as arrays: leave out features=..., and give n_features=... if you like")
+    if not load(algorithm).CARD.actions:
+        raise SettingError(f"{algorithm} does not support actions=True; algorithms that do: {able('actions')}")
+    if not isinstance(feedback, str) or feedback not in ("full", "bandit"):
+        raise SettingError(f"feedback={feedback!r}: actions=True is for feedback 'full' or 'bandit'")
 
 
 def _new_encoder(features: Any, algorithm: str, n_features: Any, norm: Any) -> Encoder:

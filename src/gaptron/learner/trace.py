@@ -217,7 +217,7 @@ class Trace:
 
     def __repr__(self) -> str:
         return (
-            f"Trace(rounds={self.rounds}, mistakes={self.mistakes}, "
+            f"{type(self).__name__}(rounds={self.rounds}, mistakes={self.mistakes}, "
             f"expected_mistakes={self.expected_mistakes:.1f}, top_mistakes={self.top_mistakes})"
         )
 

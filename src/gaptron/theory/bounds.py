@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gaptron.algorithms.protocol import AnyAlgorithm, HasExcused
+from gaptron.data.actions import ActionExamples
 from gaptron.errors import InputError
 from gaptron.theory import comparator as comparators
 from gaptron.types import Certificate, Comparator, Feedback, Flags, Integers, Matrix, Problem
@@ -56,7 +57,7 @@ def tightest(
         return algorithm.bound(problem, settings, comparator)
 
     radius = problem.radius or math.inf
-    if math.isfinite(number(Comparator(0.0, 2 * (problem.radius or 1.0), len(truth)))):
+    if math.isfinite(number(Comparator(0.0, 2 * (problem.radius or 1.0), len(truth), len(truth), 1))):
         radius = math.inf  # the theorem is not only for ‖U‖ ≤ D
     excused = _excused(algorithm, problem, trace)
     best = comparators.best(X, truth, problem.n_classes, problem.loss, number, radius=radius, excused=excused)
@@ -75,6 +76,12 @@ def for_rule(
 ) -> Bound:
     """The bound for a given rule U, K × d; the other arguments are those of `tightest`."""
     rule = np.asarray(U, dtype=np.float64)
+    if isinstance(X, ActionExamples):
+        if rule.shape not in ((X.width,), (1, X.width)) or not np.isfinite(rule).all():
+            raise InputError(f"U must be {X.width} finite numbers, one per feature of an action")
+        rule = rule.reshape(1, -1)
+        comparator = comparators.of_actions(X, truth, rule)
+        return _bound(algorithm, problem, settings, certificate, comparator, rule)
     if rule.shape != (problem.n_classes, X.shape[1]) or not np.isfinite(rule).all():
         raise InputError(f"U must be {problem.n_classes} × {X.shape[1]} finite numbers, one row per class")
     losses, _ = comparators.losses(problem.loss, np.asarray(X @ rule.T), truth)

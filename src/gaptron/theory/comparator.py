@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gaptron.data.actions import ActionExamples
 from gaptron.errors import InputError
 from gaptron.types import Comparator, Flags, Integers, Loss, Matrix, Vector
 
@@ -43,7 +44,7 @@ def best(
     """Find the U that minimises `bound` on the stream (X, y).
 
     Args:
-        X: the examples, a dense array or a SciPy CSR matrix.
+        X: the examples, a dense array or a SciPy CSR matrix; or rounds of actions.
         y: the true labels.
         n_classes: the number of labels.
         loss: the surrogate loss of the bound.
@@ -56,10 +57,13 @@ def best(
     """
     if len(y) == 0:
         raise InputError("there are no rounds, so there is no comparator")
-    counted = np.ones(len(y), dtype=bool) if excused is None else ~excused
-    task = _Task(X if counted.all() else X[counted], y[counted], n_classes, loss, len(y))
-    tightest = task.evaluate(np.zeros((n_classes, X.shape[1])), bound)
-    c, tried = _coefficient(bound, Comparator(tightest.comparator.loss, min(1.0, radius), len(y))), set[float]()
+    if isinstance(X, ActionExamples):
+        task: _Task = _ActionTask(X, y)
+    else:
+        counted = np.ones(len(y), dtype=bool) if excused is None else ~excused
+        task = _Task(X if counted.all() else X[counted], y[counted], n_classes, loss, len(y))
+    tightest = task.evaluate(np.zeros((n_classes, task.X.shape[1])), bound)
+    c, tried = _coefficient(bound, tightest.comparator._replace(norm=min(1.0, radius))), set[float]()
     for _ in range(MAX_ITERATIONS):
         if not 0.0 < c < math.inf or float(f"{c:.2g}") in tried:
             break
@@ -89,9 +93,16 @@ class _Task:
     def __init__(self, X: Any, y: Integers, n_classes: int, loss: Loss, rounds: int) -> None:
         self.X, self.y, self.K, self.loss, self.rounds = X, y, n_classes, loss, rounds
 
+    def losses(self, U: Matrix) -> tuple[Vector, Matrix]:
+        """Return the loss of every round, and the coefficients of its gradient, as `losses` does."""
+        return losses(self.loss, np.asarray(self.X @ U.T), self.y)
+
+    def comparator(self, U: Matrix) -> Comparator:
+        """Return what bounds need to know of U."""
+        return Comparator(float(self.losses(U)[0].sum()), float(np.linalg.norm(U)), self.rounds)
+
     def evaluate(self, U: Matrix, bound: Bound) -> Best:
-        value, _ = losses(self.loss, np.asarray(self.X @ U.T), self.y)
-        comparator = Comparator(float(value.sum()), float(np.linalg.norm(U)), self.rounds)
+        comparator = self.comparator(U)
         return Best(U, comparator, bound(comparator))
 
     def solve_within(self, c: float, radius: float) -> Matrix:
@@ -129,7 +140,7 @@ class _Task:
 
         def objective(flat: Vector) -> tuple[float, Vector]:
             U = flat.reshape(shape)
-            value, C = losses(self.loss, np.asarray(self.X @ U.T), self.y)
+            value, C = self.losses(U)
             G = np.asarray(self.X.T @ C).T + 2 * c * U
             return float(value.sum() + c * np.sum(U * U)), np.ascontiguousarray(G).ravel()
 
@@ -140,6 +151,49 @@ class _Task:
             objective, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-5}
         )
         return np.asarray(solution.x).reshape(shape)
+
+
+class _ActionTask(_Task):
+    """The same where every round brings its own actions: U is one row, and y holds the right action of each round."""
+
+    def __init__(self, rounds: ActionExamples, y: Integers) -> None:
+        super().__init__(rounds.as_matrix(), y, 1, Loss.LOGISTIC, len(y))
+        self.counts, self.first = rounds.counts, rounds.first[:-1] - rounds.first[0]
+
+    def losses(self, U: Matrix) -> tuple[Vector, Matrix]:
+        z = np.asarray(self.X @ U[0])
+        z -= np.repeat(np.maximum.reduceat(z, self.first), self.counts)
+        p = np.exp(z)
+        total = np.add.reduceat(p, self.first)
+        right = self.first + self.y
+        value = (np.log(total) - z[right]) / LN2
+        p /= np.repeat(total, self.counts)
+        p[right] -= 1.0
+        return value, p[:, None] / LN2
+
+    def comparator(self, U: Matrix) -> Comparator:
+        return super().comparator(U)._replace(actions=int(self.counts.sum()), most_actions=int(self.counts.max()))
+
+    def _class_means(self) -> Matrix:
+        """Return the sum of the right actions minus the mean of their rounds, scaled to norm 1."""
+        weights = -np.repeat(1.0 / self.counts, self.counts)
+        weights[self.first + self.y] += 1.0
+        U = np.asarray(self.X.T @ weights)[None]
+        return np.asarray(U / max(float(np.linalg.norm(U)), 1e-300))
+
+
+def of_actions(rounds: ActionExamples, y: Integers, U: Matrix) -> Comparator:
+    """Evaluate one rule on rounds of actions.
+
+    Args:
+        rounds: the actions.
+        y: the right action of each round.
+        U: the rule, 1 × d.
+
+    Returns:
+        What bounds need to know of it.
+    """
+    return _ActionTask(rounds, y).comparator(U)
 
 
 def losses(loss: Loss, Z: Matrix, y: Integers) -> tuple[Vector, Matrix]:

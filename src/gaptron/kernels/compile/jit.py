@@ -42,6 +42,7 @@ if HAS_PARTS:
 # Sums may be taken in another order, so that dot products use vector instructions. Nothing else is relaxed.
 REORDER = {"fastmath": {"reassoc", "nsz", "contract"}}
 FUSE = {"fastmath": {"contract"}}  # multiply and add in one instruction
+ACTIONS = ("ActionRows", "ActionRounds")  # the classes of the tuples of `types` that hold actions
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):
@@ -161,12 +162,13 @@ def by_type(choose: Callable[..., F], like: F, *, view: bool = False, **flags: A
     return dispatched  # type: ignore[return-value]
 
 
-def by_rows(dense: F, sparse: F, *, reorder: bool = False, view: bool = False) -> F:
+def by_rows(dense: F, sparse: F, actions: F | None = None, *, reorder: bool = False, view: bool = False) -> F:
     """Make a function with a body for dense and one for sparse examples, chosen by its argument x or X.
 
     Args:
         dense: the body for dense examples.
         sparse: the body for sparse examples.
+        actions: the body for rounds that bring their own actions, dense or sparse; None: it is not for them.
         reorder: whether the sums of the dense body may be taken in another order. Those of the sparse body keep theirs:
             whether a loop over indices is vectorised depends on the caller it is inlined into and on the processor, and
             playing must give the same bits as deciding one by one.
@@ -178,12 +180,23 @@ def by_rows(dense: F, sparse: F, *, reorder: bool = False, view: bool = False) -
     at = next(i for i, name in enumerate(inspect.signature(dense).parameters) if name in ("x", "X"))
     ordered = _compiled(sparse, {**FLAGS, **FUSE}, inlined=True) if reorder else sparse
     flags: dict[str, Any] = REORDER if reorder else {}  # of the dense body; `ordered` has its own
-    return by_type(
-        lambda *a: ordered if isinstance(a[at], (tuple, types.BaseTuple)) else dense, dense, view=view, **flags
-    )
+
+    def choose(*arguments: Any) -> F:
+        x = arguments[at]
+        if not isinstance(x, (tuple, types.BaseTuple)):
+            return dense
+        return actions if actions is not None and class_name(x) in ACTIONS else ordered
+
+    return by_type(choose, dense, view=view, **flags)
 
 
 def class_name(settings: Any) -> str:
     """Return the name of a settings tuple's class, from the tuple or from its numba type."""
     known: type = settings.instance_class if isinstance(settings, types.Type) else type(settings)
     return known.__name__
+
+
+def holds_sparse(X: Any) -> bool:
+    """Return whether the rows of a tuple of actions are sparse, from the tuple or from its numba type."""
+    rows = X[X.fields.index("rows")] if isinstance(X, types.Type) else X.rows
+    return isinstance(rows, (tuple, types.BaseTuple))
