@@ -55,7 +55,10 @@ MIN_PROBABILITY = 1e-12  # whose logarithm is taken
 CLIP = 1e-3  # Bayes' rule uses probabilities at least this far from 0 and 1
 SHARE, INFORMATIVE = 0.01, 5.0  # of the weight is distributed evenly after feedback, less where feedback says little
 OPTIMISM = 0.2
-HOPE, MAX_HOPE = 0.3, 20.0  # optimism in newton's probabilities: standard deviations of its scores, and the most
+NEWTON_OPTIMISM, MAX_OPTIMISM = (
+    0.3,
+    20.0,
+)  # optimism in newton's probabilities: standard deviations of its scores, and the most
 MIN_TRUST = 1e-3  # a smaller trust in newton changes next to nothing, and takes as much time
 MIN_HIT_ERROR, MIN_MISS_ERROR = 0.1, 1e-3  # an expert does not learn from feedback that it predicted this well
 CURVATURE, TRACKING = 0.5, 0.25  # of newton, times K, and of the tracker
@@ -357,7 +360,7 @@ def newton_trust(t: Any, none: float, K: int) -> float:
 
 @inner
 def follow_newton(state: AdvisedBanditState, x: Row, work: AdvisedBanditScratch) -> None:
-    """B ← (1 - g) B + g f_newton exp(HOPE·s), with s the standard deviation of newton's scores; and the top label k̂.
+    """B ← (1 - g) B + g f_newton exp(NEWTON_OPTIMISM·s), with s the standard deviation of newton's scores; and the top label k̂.
 
     The scores of the round get newton's probabilities without optimism.
     """
@@ -370,7 +373,7 @@ def follow_newton(state: AdvisedBanditState, x: Row, work: AdvisedBanditScratch)
         for k in range(K):
             total += G[k]
         for i in range(n):
-            bonus[i] = min(HOPE * math.sqrt(now.variance * total / (K * G[work.labels[i]])), MAX_HOPE)
+            bonus[i] = min(NEWTON_OPTIMISM * math.sqrt(now.variance * total / (K * G[work.labels[i]])), MAX_OPTIMISM)
         exponentials(bonus, 0.0, bonus)
         for i in range(n):
             work.combined[i] = (1.0 - trust) * work.combined[i] + trust * f[i]
