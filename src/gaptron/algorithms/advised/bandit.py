@@ -48,17 +48,15 @@ EXPERTS = ("certified", "one-vs-all", "newton", "tracker", "kernel")  # the last
 F_CERTIFIED, F_ONE, F_NEWTON, F_TRACKER, F_KERNEL = range(len(EXPERTS))  # rows of F
 MAX_EXPERTS = len(EXPERTS) + COPIES + 1  # with the caller's experts, and the opposite of the caller's advice
 SIDE, ONE, NEWTON, TRACKER, CERTIFIED = range(5)  # learners, each with dK weights, side by side in W
-LEARNERS = 5  # the kernel expert has tables of its own
+LEARNERS = 5  # the kernel expert has separate tables
 V_RATE = 0.1  # ρ²: how fast v moves
 ADVICE_RANGE = 10.0  # the range of a
 MIN_PROBABILITY = 1e-12  # whose logarithm is taken
 CLIP = 1e-3  # Bayes' rule uses probabilities at least this far from 0 and 1
 SHARE, INFORMATIVE = 0.01, 5.0  # of the weight is distributed evenly after feedback, less where feedback says little
 OPTIMISM = 0.2
-NEWTON_OPTIMISM, MAX_OPTIMISM = (
-    0.3,
-    20.0,
-)  # optimism in newton's probabilities: standard deviations of its scores, and the most
+NEWTON_OPTIMISM = 0.3  # standard deviations of newton's scores, where most feedback is "no"
+MAX_OPTIMISM = 20.0  # of a score
 MIN_TRUST = 1e-3  # a smaller trust in newton changes next to nothing, and takes as much time
 MIN_HIT_ERROR, MIN_MISS_ERROR = 0.1, 1e-3  # an expert does not learn from feedback that it predicted this well
 CURVATURE, TRACKING = 0.5, 0.25  # of newton, times K, and of the tracker
@@ -360,7 +358,7 @@ def newton_trust(t: Any, none: float, K: int) -> float:
 
 @inner
 def follow_newton(state: AdvisedBanditState, x: Row, work: AdvisedBanditScratch) -> None:
-    """B ← (1 - g) B + g f_newton exp(NEWTON_OPTIMISM·s), with s the standard deviation of newton's scores; and the top label k̂.
+    """B ← (1 - g) B + g f_newton exp(0.3 s), with s the standard deviation of newton's scores; and the top label k̂.
 
     The scores of the round get newton's probabilities without optimism.
     """

@@ -43,7 +43,7 @@ from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector
 
 EXPERTS = ("certified", "newton", "tracker", "kernel")  # the last of them not in every learner
 CERTIFIED, NEWTON, TRACKER, KERNEL = range(len(EXPERTS))
-LEARNERS = KERNEL  # each has dK weights, side by side in W; the kernel expert has tables of its own
+LEARNERS = KERNEL  # each has dK weights, side by side in W; the kernel expert has separate tables
 WEIGHTS = len(EXPERTS) + COPIES + 1  # u: of the experts, of the caller's experts after them, of stickiness
 STICKINESS = WEIGHTS - 1
 V_RATE = 0.04  # ρ²: how fast v moves
