@@ -110,7 +110,7 @@ def tables(n_classes: int, n_features: int, present: bool) -> tuple[Matrix, Floa
 
 
 def grown(old: Any, new: Any, places: Integers, labels: bool, rounds: float) -> None:
-    """Copy the tables to a larger state. A frequency whose columns or coefficients have changed starts again from zero."""
+    """Copy the tables to a larger state. A frequency with other columns or coefficients starts from zero."""
     if not len(old.V) or not len(new.V):
         return
     if labels:
