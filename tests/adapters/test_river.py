@@ -71,9 +71,12 @@ def test_every_algorithm_learns_and_predicts(name, feedback):
 
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
 def test_it_plays_what_the_learner_plays(feedback):
-    """The same rounds as a learner that knew the labels and the width: here in another order of columns."""
-    model = Classifier(classes=["ant", "bee", "cat"], feedback=feedback, seed=3)
-    learner = Learner(classes=["ant", "bee", "cat"], feedback=feedback, seed=3)
+    """The same rounds as a learner that knew the labels and the width: here in another order of columns.
+
+    The kernel expert is left out, because its frequencies depend on the order.
+    """
+    model = Classifier(classes=["ant", "bee", "cat"], feedback=feedback, seed=3, kernel=False)
+    learner = Learner(classes=["ant", "bee", "cat"], feedback=feedback, seed=3, kernel=False)
     learner.play(np.hstack([np.ones((len(X), 1)), X]), WORDS)
     for x, y in zip(DICTS, WORDS):
         model.learn_one(dict(reversed(x.items())), y)

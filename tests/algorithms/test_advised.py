@@ -758,6 +758,7 @@ def test_a_draw_changes_no_decision_before_its_feedback():
     assert (who.total.earned, who.total.learned) == (earned, learned)
 
 
+@pytest.mark.slow
 def test_newton_is_not_followed_after_a_switch():
     """Newton says "none" then, but labels used to be hit."""
     errors = []

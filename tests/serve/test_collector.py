@@ -14,15 +14,19 @@ from tests.serve.served import Served
 MANY = 300
 
 
+def slow(name: str, *values: Any) -> Any:
+    """A case that takes some ten seconds."""
+    return pytest.param(*values, id=name, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("spec", "request_"),
     [
-        ({}, {"x": [0.3, 1.0]}),
-        ({"features": 20}, {"x": {"indices": [3, 7], "values": [0.5, -0.5]}}),
-        ({"feedback_timeout": 60.0, "on_timeout": "wrong"}, {"x": [0.3, 1.0]}),
-        ({"mode": "shadow"}, {"x": [0.3, 1.0], "played": {"label": "mail", "propensity": 0.5}}),
+        pytest.param({}, {"x": [0.3, 1.0]}, id="dense"),
+        slow("sparse", {"features": 20}, {"x": {"indices": [3, 7], "values": [0.5, -0.5]}}),
+        slow("waiting", {"feedback_timeout": 60.0, "on_timeout": "wrong"}, {"x": [0.3, 1.0]}),
+        slow("shadow", {"mode": "shadow"}, {"x": [0.3, 1.0], "played": {"label": "mail", "propensity": 0.5}}),
     ],
-    ids=["dense", "sparse", "waiting", "shadow"],
 )
 def test_cached_decisions_are_not_tracked(tmp_path: Path, spec: dict[str, Any], request_: dict[str, Any]) -> None:
     served = Served(str(tmp_path / "store"))
