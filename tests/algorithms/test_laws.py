@@ -88,10 +88,12 @@ def test_compiled_equals_interpreted() -> None:
     assert interpreted.pop("compiled") is False and compiled.pop("compiled") is True
     assert interpreted.keys() == compiled.keys() and len(compiled) == 2 * len(cases())
     tied = {str(case) for case in cases() if "ties" in case.traits}
+    single = {str(case) for case in cases() if "layout" in case.traits}  # the kernel expert's tables are float32
     for name, here in compiled.items():
         there = interpreted[name]
+        close = 1e-5 if name.rpartition("-")[0] in single and name.endswith("dense64") else 1e-10
         if name.rpartition("-")[0] not in tied:
             assert here["labels"] == there["labels"], name
             assert here["top"] == there["top"], name
-            np.testing.assert_allclose(here["propensities"], there["propensities"], rtol=0, atol=1e-10, err_msg=name)
-        np.testing.assert_allclose(here["weights"], there["weights"], rtol=1e-10, atol=1e-10, err_msg=name)
+            np.testing.assert_allclose(here["propensities"], there["propensities"], rtol=0, atol=close, err_msg=name)
+        np.testing.assert_allclose(here["weights"], there["weights"], rtol=close, atol=close, err_msg=name)

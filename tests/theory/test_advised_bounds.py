@@ -276,7 +276,7 @@ def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
         first = 2 * E0 / K * float(rng.choice([0.1, 1.0, 1.0, 5.0]))
         room = [0.0, 1.2, 1.7, 3.0][seed % 4]  # b_1: so many misses may the first exploiting rounds cost
         budget = room * 2 * min(first, pace * D / math.sqrt(K)) / (D**2 + 10)
-        settings = AdvisedBandit(D, budget, pace, math.inf, 0, first)
+        settings = AdvisedBandit(D, budget, pace, math.inf, 0, first, kernel=False)
         paths = list(every_path(Player("bandit", K, d, settings=settings), reacting(K, d, seed, adviser), T))
         assert sum(propensity for propensity, *_ in paths) == pytest.approx(1.0, abs=1e-12)
         missed = sum(propensity * (label != y) for propensity, seen, _ in paths for _, y, _, label in seen)
@@ -327,7 +327,7 @@ def test_the_bandit_bound_holds_for_late_feedback_on_small_games(adviser, K, T, 
         waits = [int(rng.integers(0, 4)) for _ in range(T)]
         D, first = float(rng.choice([0.3, 1.0])), 2 * E0 / K * float(rng.choice([0.1, 1.0, 5.0]))
         budget = [0.0, 1.2][seed % 2] * 2 * min(first, 0.5 * D / math.sqrt(K)) / (D**2 + 10)
-        settings = AdvisedBandit(D, budget, 0.5, math.inf, [1, 3][seed % 2], first)
+        settings = AdvisedBandit(D, budget, 0.5, math.inf, [1, 3][seed % 2], first, kernel=False)
         free_world = reacting(K, d, seed, adviser)
 
         def world(known, t, free_world=free_world):

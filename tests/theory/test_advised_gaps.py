@@ -106,7 +106,7 @@ def states(draw, feedback, sizes=(2, 3, 5, 12, 30), largest=5.0, budget=0.0):
         state.hits[:] = rng.integers(0, 2, K)
     else:
         t.largest = draw(st.sampled_from([0.0, 1.0, 300.0, 1e6]))
-        state.u[:] = rng.normal(size=8) * 3
+        state.u[:] = rng.normal(size=len(state.u)) * 3
         t.trust = draw(st.sampled_from([0.0, -10.0]))
     advice = available = None
     if draw(st.booleans()):

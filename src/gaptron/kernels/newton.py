@@ -152,6 +152,8 @@ def solve(P: Matrix, level: float, c: Vector, w: Vector, work: Matrix) -> None:
             return
         times(P, direction, image)
         curvature = dot(direction, direction) + level * dot(direction, image)
+        if not 0.0 < curvature < math.inf:  # beyond what floating-point numbers hold
+            return
         step = square / curvature
         for i in range(w.shape[0]):
             w[i] += step * direction[i]
@@ -180,7 +182,10 @@ def project_onto_ball(P: Matrix, target: Vector, radius: float, w: Vector, work:
         for i in range(n):
             slope[i] = image[i]
         solve(P, level, image, slope, work[:3])
-        level += size * size / dot(w, slope) * (size - radius) / radius
+        fall = dot(w, slope)
+        if not 0.0 < fall < math.inf:  # beyond what floating-point numbers hold: w is scaled instead
+            break
+        level += size * size / fall * (size - radius) / radius
         solve(P, level, target, w, work[:3])
         size = math.sqrt(dot(w, w))
         if size <= radius * (1.0 + 1e-12):
