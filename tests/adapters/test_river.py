@@ -75,7 +75,7 @@ def test_it_plays_what_the_learner_plays(feedback):
 
     The kernel expert is left out, because its frequencies depend on the order.
     """
-    model = Classifier(classes=["ant", "bee", "cat"], feedback=feedback, seed=3, kernel=False)
+    model = Classifier(classes=["ant", "bee", "cat"], feedback=feedback, seed=3, settings={"kernel": False})
     learner = Learner(classes=["ant", "bee", "cat"], feedback=feedback, seed=3, kernel=False)
     learner.play(np.hstack([np.ones((len(X), 1)), X]), WORDS)
     for x, y in zip(DICTS, WORDS):
