@@ -149,6 +149,7 @@ class Problem(NamedTuple):
     horizon: int | None = None  # T
     graph: Flags | None = None  # K × K: playing the row's label reveals the true label if it is the column's
     actions: bool = False  # does every round bring its own actions? Then n_classes is 1: all share one row of weights
+    encoded: bool = False  # are examples encoded from named features?
 
     def need(self, *names: str) -> tuple[float, ...]:
         """The values of the named fields.

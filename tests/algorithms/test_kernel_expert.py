@@ -1,14 +1,17 @@
 """The kernel expert: its parts against a few lines of numpy, and what Advised Gaptron learns with it."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gaptron
 from gaptron.algorithms import advised
 from gaptron.algorithms.advised import kernel, newton
 from gaptron.kernels.prng import hashed
+from gaptron.types import Feedback, Loss, Problem
 from tests.algorithms.advised_player import Player
 from tests.conftest import portrait
 
@@ -33,12 +36,17 @@ def state_of(who):
     return who._engine.state
 
 
+def problem(K, d, encoded=False):
+    return Problem(K, d, Feedback.FULL, Loss.LOGISTIC, encoded=encoded)
+
+
 # --- frequencies and features -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 40])
 def test_a_third_of_the_frequencies_looks_at_two_columns_a_third_at_four_and_a_third_at_all(d):
-    f = kernel.frequencies(d)
+    f = kernel.frequencies(d, False)
+    assert f.sizes == [d] and f.shrink == [1.0]
     columns, near = f.columns.reshape(-1, 4), f.near.reshape(-1, 4)
     used = (near != 0).sum(axis=1)
     assert sorted(np.unique(used, return_counts=True)[1].tolist()) in ([43, 43], [86])
@@ -49,22 +57,36 @@ def test_a_third_of_the_frequencies_looks_at_two_columns_a_third_at_four_and_a_t
 
 
 def test_the_coefficient_of_a_column_does_not_depend_on_how_many_there_are():
-    small, large = kernel.frequencies(5), kernel.frequencies(9)
+    small, large = kernel.frequencies(5, False), kernel.frequencies(9, False)
     close(small.far * math.sqrt(5), large.far[:, :5] * math.sqrt(9), rtol=1e-6)
-    kept = kernel.unchanged_frequencies(5, 9, np.arange(5))
-    assert 0 < len(kept) < 86
     same = (small.columns == large.columns).reshape(-1, 4).all(axis=1)
-    assert set(kept) == set(np.flatnonzero(same & (small.near == large.near).reshape(-1, 4).all(axis=1)))
+    assert 0 < same.sum() < 86  # a frequency that looks at the same columns has the same coefficients
+    np.testing.assert_array_equal(small.near.reshape(-1, 4)[same], large.near.reshape(-1, 4)[same])
+
+
+def test_encoded_examples_have_the_same_frequencies_however_many_columns_are_allocated():
+    few, more = kernel.frequencies(64, True), kernel.frequencies(1024, True)
+    assert few.sizes.tolist() == [16, 32, 64] and more.sizes.tolist() == [16, 32, 64, 128, 256, 512, 1024]
+    np.testing.assert_array_equal(few.columns, more.columns[:3])
+    np.testing.assert_array_equal(few.near, more.near[:3])
+    np.testing.assert_array_equal(few.far, more.far[:, :64])
+    for i, size in enumerate(few.sizes):
+        fixed = kernel.frequencies(int(size), False)
+        np.testing.assert_array_equal(few.near[i], fixed.near[0])
+        assert few.columns[i].max() < size
+        close(few.shrink[i] * few.far[:, :size], fixed.far, rtol=1e-6)
+    rows = [kernel.row_of_frequencies(few.sizes, n) for n in (0, 1, 16, 17, 32, 33, 64, 65)]
+    assert rows == [0, 0, 0, 1, 1, 2, 2, 2]
+    assert kernel.frequencies(16, True).sizes.tolist() == [16]
 
 
 def features(u):
     """φ of scaled ranks, by the library and by numpy."""
-    work = kernel.new_scratch(2, len(u), True)
-    work.u[:] = u
-    kernel.turn(work.frequencies, work.u, work.angles)
+    work = kernel.new_scratch(problem(2, len(u)), False, True)
+    f = kernel.frequencies(len(u), False)
+    kernel.turn(f.columns[0], f.near[0], f.far, 1.0, u, work.angles)
     kernel.wave(work.angles, work.phi[:128], work.phi[128:])
-    f = kernel.frequencies(len(u))
-    angles = [(f.near * u[f.columns]).reshape(-1, 4).sum(axis=1), f.far @ u]
+    angles = [(f.near[0] * u[f.columns[0]]).reshape(-1, 4).sum(axis=1), f.far @ u]
     angles = np.concatenate(angles).astype(float)
     return work.phi, np.concatenate([np.cos(angles), np.sin(angles)]) / math.sqrt(128)
 
@@ -151,16 +173,20 @@ def test_the_ranks_and_all_that_follows_ignore_increasing_maps_of_columns_with_t
 # --- a step -----------------------------------------------------------------------------------------------------
 
 
-class Tables:
+class Tables(NamedTuple):
     """The tables of the expert, as a state has them."""
 
-    def __init__(self, K, d):
-        self.U, self.V, self.B, self.R, self.knots = kernel.tables(K, d, True)
+    U: np.ndarray
+    V: np.ndarray
+    B: np.ndarray
+    R: np.ndarray
+    knots: np.ndarray
 
 
 def test_a_step_against_solving_with_both_precisions():
     rng, K, d = np.random.default_rng(0), 3, 5
-    state, work, steps = Tables(K, d), kernel.new_scratch(K, d, True), newton.new_workspace(K, d, False)
+    state = Tables(*kernel.tables(problem(K, d), False, True))
+    work, steps = kernel.new_scratch(problem(K, d), False, True), newton.new_workspace(K, d, False)
     G, labels = np.ones(K), np.array([0, 2])
     U, V, A, C, sums = np.zeros((K, d)), np.zeros((K, 256)), np.eye(d) / 16, np.eye(256) / 16, np.ones(K)
     for _ in range(30):
@@ -188,12 +214,75 @@ def test_an_invalid_matrix_is_reset():
     phi = rng.normal(size=256).astype(np.float32)
     phi /= np.linalg.norm(phi)
     for bad in (-1.0, math.nan, math.inf):
-        R, g = kernel.tables(2, 1, True)[3], np.zeros(256, dtype=np.float32)
+        R, g = kernel.tables(problem(2, 1), False, True)[3], np.zeros(256, dtype=np.float32)
         R[3, 3] = bad * 1e6
         with np.errstate(invalid="ignore", over="ignore"):
             own = kernel.precondition_features(R, phi, g)
         assert own == pytest.approx(16.0, rel=1e-5)
         np.testing.assert_array_equal(R, 16 * np.eye(256))
+
+
+# --- encoded examples -------------------------------------------------------------------------------------------
+
+
+def offers(T, seed=0):
+    """Is an offer cheap for its weight? Prices by weight and quality, and a word that comes late."""
+    rng = np.random.default_rng(seed)
+    weight, quality = np.exp(rng.normal(size=T) * 0.7), rng.integers(4, size=T)
+    fair = 3.0 * np.log(weight) + 0.5 * quality
+    price = fair + rng.normal(size=T)
+    rows = [
+        {"price": float(np.exp(p)), "weight": float(w), "quality": "ABCD"[q], "shop": f"s{min(t // 40, 25)}"}
+        for t, (p, w, q) in enumerate(zip(price, weight, quality))
+    ]
+    return rows, (price < fair).astype(int)
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_encoded_examples_have_it_and_learn_rules_that_are_not_linear(feedback):
+    rows, y = offers(3000)
+    who, linear = (
+        gaptron.Learner(n_classes=2, features="auto", feedback=feedback, seed=0, **given)
+        for given in ({}, {"kernel": False})
+    )
+    for t, (row, k) in enumerate(zip(rows, y)):
+        row["ring"] = float(np.cos(t)) * (0.3 if k else 1.0) * (1 if t % 2 else -1)  # near 0 or far from it
+    assert who.play(rows, y).wrong[1000:].mean() < 0.75 * linear.play(rows, y).wrong[1000:].mean()
+    assert "kernel" in who.advice.weights and "kernel" not in linear.advice.weights
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_encoded_examples_at_once_are_one_by_one_though_columns_double_within_a_chunk(feedback, tmp_path):
+    rows, y = offers(1100)
+    whole, single = (gaptron.Learner(n_classes=2, features="auto", feedback=feedback, seed=0) for _ in range(2))
+    whole.play(rows, y)
+    restarts = []
+    for t, row in enumerate(rows):
+        if t in (30, 700):
+            single.save(tmp_path / "model")
+            single = gaptron.Learner.load(tmp_path / "model")
+        decision = single.decide(row)
+        told = {"label": int(y[t])} if feedback == "full" else {"correct": bool(decision.label == y[t])}
+        had = t and state_of(single).V.any()
+        single.learn(decision, **told)
+        if had and not state_of(single).V.any():
+            restarts.append(t)
+    assert portrait(single) == portrait(whole)
+    assert single.problem.n_features == 64 and state_of(single).total[0].columns > 32
+    assert len(restarts) == 0 or max(restarts) > 100
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_plain_sparse_examples_are_as_without_it(feedback):
+    X, y = rings(200, d=5)
+    one, two = (
+        gaptron.Learner(n_classes=2, feedback=feedback, seed=0, kernel=wanted) for wanted in (True, False)
+    )
+    for who in (one, two):
+        who.play(sp.csr_matrix(X), y)
+    assert not len(state_of(one).V)
+    for name, part in state_of(one)._asdict().items():
+        np.testing.assert_array_equal(part, getattr(state_of(two), name), err_msg=name)
 
 
 # --- in the ensemble --------------------------------------------------------------------------------------------
@@ -310,10 +399,8 @@ def test_growing_keeps_what_the_kernel_expert_knows(feedback):
     more = state_of(who)
     assert more.knots.shape == (300, 32) and (more.knots[2:] == 0.0).all() and (np.diff(more.knots) >= 0).all()
     np.testing.assert_array_equal(more.U[:, :2], state.U)
-    kept = kernel.unchanged_frequencies(2, 300, np.arange(2))
-    changed = np.setdiff1d(np.arange(128), kept)
-    assert not more.V[:, changed].any()
-    np.testing.assert_array_equal(more.R[np.ix_(changed, changed)], 16 * np.eye(len(changed)))
+    assert not more.V.any()
+    np.testing.assert_array_equal(more.R, 16 * np.eye(256))
     weights = who.advice.weights
     who.grow(n_features=1030)
     assert len(state_of(who).V) == 0 and "kernel" not in who.advice.weights
@@ -330,9 +417,11 @@ def test_forged_knots_are_refused():
     with pytest.raises(ValueError, match="knots"):
         advised.check_state(who.settings, who.problem, who.state)
     who.state.knots[1, 5] = kernel.UNUSED
-    who.total.rounds = -1.0
-    with pytest.raises(ValueError, match="rounds"):
-        advised.check_state(who.settings, who.problem, who.state)
+    for name, value in [("rounds", -1.0), ("columns", -1.0), ("columns", 3.0), ("columns", 0.5)]:
+        before, who.total[name] = who.total[name], value
+        with pytest.raises(ValueError, match=name):
+            advised.check_state(who.settings, who.problem, who.state)
+        who.total[name] = before
 
 
 @pytest.mark.parametrize("kind", ["constant", "collinear", "heavy", "huge", "alternating"])

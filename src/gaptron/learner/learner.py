@@ -145,6 +145,7 @@ class Learner:
             None if horizon is None else whole("horizon", horizon),
             graph,
             actions,
+            encoder is not None,
         )
         if epsilon is not None and "epsilon" in inspect.signature(module.recommend).parameters:  # its own setting
             settings["epsilon"], epsilon = epsilon, None
@@ -892,12 +893,13 @@ class Learner:
             precision="single" if engine["single"] else "double",
             **{"epsilon": engine["epsilon"] or None, **engine["overrides"]},
         )
-        self._engine.restore(engine)
-        self._conditions = Conditions.from_tree(tree)
-        self.reading = plain_dict("reading", tree["reading"])
         if tree["features"] is not None:
             encoder = in_file.from_tree(tree["features"], self.problem.n_features)
             self._encoder = self._arguments.encoder = encoder
+            self._engine.problem = self.problem._replace(encoded=True)
+        self._engine.restore(engine)
+        self._conditions = Conditions.from_tree(tree)
+        self.reading = plain_dict("reading", tree["reading"])
         read: Callable[..., Iterable[Decision]] = from_tree if self._actions is None else action_decision.from_tree
         for decision in read(tree["pending"], self, self._engine):
             self._open.hold(decision)

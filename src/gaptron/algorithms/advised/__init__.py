@@ -6,7 +6,7 @@ Feedback: full, bandit.   Cost: O(dK) a round, and where the kernel expert learn
 to know in advance or to tune.
 
 The experts are Newton softmaxes (`newton.py`): one learns from its whole past, the other, the tracker, keeps adapting.
-For dense examples a third, the kernel expert (`kernel.py`), also sees features that are not linear in x. Bandit
+For dense and encoded examples a third, the kernel expert (`kernel.py`), also sees features that are not linear in x. Bandit
 feedback adds a one-against-all regression. Their input is x̃ = x/√n, n = max(‖x‖², mean of ‖x_s‖²).
 
     for t = 1, 2, ...
@@ -155,13 +155,13 @@ def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool
         new.A[places] = 1.0 / np.maximum(variances, 1e-300)
     else:
         new.A[places if not labels else slice(None)] = old.A
-    kernel.grown(old, new, places, labels, old.total[0].rounds)
+    kernel.grown(old, new, places, labels, sparse, old.total[0].rounds)
     _module(settings).copy_weights(old, new)
 
 
 def check_state(settings: Settings, problem: Problem, state: Any) -> None:
     """Check that the last true label is a label, or UNKNOWN, and that knots are sorted."""
-    kernel.check_knots(state.knots, state.total[0].rounds)
+    kernel.check_state(state)
     if not UNKNOWN <= state.total[0].last_label < problem.n_classes:
         raise ValueError(f"the last true label {state.total[0].last_label} is not one of {problem.n_classes} labels")
 
@@ -188,7 +188,7 @@ def recommend(
         guard: with a caller's advice in every round, at most 1.1 times the caller's mistakes and this many more.
         delay: bandit: so many decisions may be without feedback at any time, and the certificate still holds.
         kernel: whether the kernel expert, which learns rules that are not linear, is among the experts, where the
-            examples are dense and have at most 1024 features.
+            examples are dense or encoded from named features, and have at most 1024 columns.
 
     Returns:
         The settings.

@@ -127,7 +127,7 @@ class AdvisedBanditScratch(NamedTuple):
 def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBanditState:
     """Line 0: nothing is learned; all experts have equal weights."""
     K, d = problem.n_classes, problem.n_features
-    tables = kernel.tables(K, d, kernel.is_present(d, sparse, settings.kernel))
+    tables = kernel.tables(problem, sparse, kernel.is_present(problem, sparse, settings.kernel))
     own = kernel.n_experts(tables[1], len(EXPERTS))
     return AdvisedBanditState(
         zeros(LEARNERS * K, d, sparse),
@@ -156,6 +156,7 @@ def init(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedBand
             psi=0.0,  # Ψ of their hits
             side_step=2 * LN2**2,  # ε of the side run
             rounds=0.0,
+            columns=0.0,  # in use, of encoded examples: 1 + the last one that was not zero in any example
             sqnorms=0.0,  # Σ‖x‖²
             with_caller=0.0,  # rounds with the caller's advice
             caller_regret=0.0,  # an upper bound on the learner's mistakes minus the caller's
@@ -185,7 +186,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
     """About twenty numbers per label, and an example."""
     K = problem.n_classes
     vectors = (np.zeros(K) for _ in range(12))
-    present = kernel.is_present(problem.n_features, sparse, settings.kernel)
+    present = kernel.is_present(problem, sparse, settings.kernel)
     return AdvisedBanditScratch._make(
         (
             np.zeros(K, dtype=np.int64),
@@ -193,7 +194,7 @@ def scratch(settings: AdvisedBandit, problem: Problem, sparse: bool) -> AdvisedB
             np.zeros((MAX_EXPERTS, K)),
             *vectors,
             new_workspace(K, problem.n_features, sparse),
-            kernel.new_scratch(K, problem.n_features, present),
+            kernel.new_scratch(problem, sparse, present),
             named(
                 has_scores=0,  # were a, z = w + va and p̃ computed?
                 expected=0.0,  # n̂: certified rounds that may be decided before its feedback, as its demands assume
@@ -300,7 +301,7 @@ def predict_experts(state: AdvisedBanditState, x: Row, rd: Round, work: AdvisedB
     now.n_own = kernel.n_experts(state.V, len(EXPERTS))
     if now.n_own > F_KERNEL:
         t = state.total[0]
-        kernel.predict(state, x, now.scale, t.rounds, work.kernel)
+        kernel.predict(state, x, now.scale, work.kernel)
         for i in range(n):
             F[F_KERNEL, i] = work.kernel.z[labels[i]]
         now.kernel_none = softmax_with_none(F[F_KERNEL, :n], t.kernel_beta, F[F_KERNEL, :n])
@@ -517,7 +518,7 @@ def commit(s: AdvisedBandit, state: AdvisedBanditState, rd: Round, work: Advised
     """Count the decision, before its feedback: Λ, the plays, and what feedback is missing."""
     t, now, decision = state.total[0], work.now[0], work.decision[0]
     if now.n_own > F_KERNEL:
-        kernel.add_knots(state.knots, work.kernel.x, t.rounds)
+        kernel.commit(state, work.kernel)
     count_decision(t, now, decision.may_differ, now.n_experts > now.n_own)
     if s.delay > 0 and not decision.exploiting:  # the proof: no decision depends on this draw before its feedback
         for k in range(rd.p.shape[0]):

@@ -110,7 +110,7 @@ class AdvisedFullScratch(NamedTuple):
 def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullState:
     """Line 0: nothing is learned; all experts have equal weights, except the certified learner, which has none."""
     K, d = problem.n_classes, problem.n_features
-    present = kernel.is_present(d, sparse, settings.kernel)
+    present = kernel.is_present(problem, sparse, settings.kernel)
     u = np.full(WEIGHTS, 0.5)
     u[CERTIFIED], u[STICKINESS] = 0.0, 1.0
     return AdvisedFullState(
@@ -118,7 +118,7 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
         new_blocks(d),
         new_diagonal(0 if n_blocks(d) else d),
         new_diagonal(d),
-        *kernel.tables(K, d, present),
+        *kernel.tables(problem, sparse, present),
         np.ones((len(EXPERTS) - 1, K)),
         u,
         np.zeros(WEIGHTS),
@@ -133,6 +133,7 @@ def init(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFullSt
             v_gradient=0.0,  # Σ ĝ_v
             gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only after late feedback or where the guard binds
             rounds=0.0,
+            columns=0.0,  # in use, of encoded examples: 1 + the last one that was not zero in any example
             sqnorms=0.0,  # Σ‖x‖²
             with_caller=0.0,  # rounds with the caller's advice
             caller_regret=0.0,  # the learner's mistakes minus the caller's
@@ -155,7 +156,7 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
     """About twenty numbers per label, and an example."""
     K = problem.n_classes
     vectors = (np.zeros(K) for _ in range(9))
-    present = kernel.is_present(problem.n_features, sparse, settings.kernel)
+    present = kernel.is_present(problem, sparse, settings.kernel)
     return AdvisedFullScratch._make(
         (
             np.zeros(K, dtype=np.int64),
@@ -164,7 +165,7 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
             np.zeros((len(EXPERTS) - 1, K)),
             *vectors,
             new_workspace(K, problem.n_features, sparse),
-            kernel.new_scratch(K, problem.n_features, present),
+            kernel.new_scratch(problem, sparse, present),
             named(**experts.DECISION),
             named(
                 n=0,  # the number of available labels
@@ -217,7 +218,7 @@ def predict_experts(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFul
         L[TRACKER, i] = now.scale * work.raw[TRACKER * K + k]
     now.n_own = kernel.n_experts(state.V, len(EXPERTS))
     if now.n_own > KERNEL:
-        kernel.predict(state, x, now.scale, t.rounds, work.kernel)
+        kernel.predict(state, x, now.scale, work.kernel)
         for i in range(n):
             L[KERNEL, i] = work.kernel.z[labels[i]]
     for j in range(1, now.n_own):
@@ -314,7 +315,7 @@ def commit(s: AdvisedFull, state: AdvisedFullState, rd: Round, work: AdvisedFull
     """Count the decision, before its feedback."""
     now = work.now[0]
     if now.n_own > KERNEL:
-        kernel.add_knots(state.knots, work.kernel.x, state.total[0].rounds)
+        kernel.commit(state, work.kernel)
     count_decision(state.total[0], now, work.decision[0].may_differ, now.n_experts > now.n_own)
 
 

@@ -15,7 +15,11 @@ to every increasing transformation of a column, and give it bounded inputs witho
                U_k ← U_k - r_k g_x/(1 + hv);  V_k ← V_k - r_k g_φ/(1 + hv)
                B_q as in `newton`;  R ← R - h g_φ g_φ'/(1 + h⟨φ, g_φ⟩)
 
-Dense examples of at most 1024 features have it; for all others its arrays are empty, and nothing is computed.
+Dense examples and encoded ones (named features) of at most 1024 columns have it; for all others its arrays are empty,
+and nothing is computed. An encoded example gets new columns while it runs: the frequencies look at the columns in use,
+rounded up to a power of two, and start from zero when that number doubles. Results thus do not depend on how many
+columns are allocated.
+
 Which knot is replaced depends on the number of the round alone and not on the generator that draws labels, because
 advice must not foresee a draw.
 """
@@ -41,8 +45,8 @@ from gaptron.algorithms.advised.newton import (
 from gaptron.kernels.compile.jit import by_rows, jit, jit_reordered
 from gaptron.kernels.compile.vectors import Blocks
 from gaptron.kernels.prng import hashed
-from gaptron.kernels.rows import aligned_zeros, scores
-from gaptron.types import Integers, Matrix, Vector
+from gaptron.kernels.rows import aligned_zeros, scores, zeros
+from gaptron.types import Integers, Matrix, Problem, Vector
 
 MAX_FEATURES = 1_024
 FREQUENCIES = 128
@@ -60,13 +64,16 @@ ROUND = 1.5 * 2.0**52  # adding and subtracting it rounds to a whole number
 S3, S5, S7, S9, S11, S13, S15 = ((-1.0) ** (i // 2) / math.factorial(i) for i in range(3, 17, 2))
 C2, C4, C6, C8, C10, C12, C14, C16 = ((-1.0) ** (i // 2) / math.factorial(i) for i in range(2, 18, 2))
 Floats = NDArray[np.float32]
+FIRST_SIZE = 16  # the smallest number of columns of an encoded example that has its own frequencies
 
 
 class Frequencies(NamedTuple):
-    """The frequencies of a number of columns."""
+    """The frequencies, for one or more numbers of columns in use."""
 
-    columns: Integers  # the columns of those that look at few, 4 per frequency
+    sizes: Integers  # the numbers of columns; a row of the next three for each
+    columns: NDArray[np.int64]  # the columns of those that look at few, 4 per frequency
     near: Floats  # their coefficients; 0 where there are fewer than 4 columns
+    shrink: Vector  # the factor of `far`
     far: Floats  # the coefficients of those that look at all columns
 
 
@@ -83,9 +90,9 @@ class Scratch(NamedTuple):
     g: Floats  # Rφ
 
 
-def is_present(n_features: int, sparse: bool, wanted: bool) -> bool:
+def is_present(problem: Problem, sparse: bool, wanted: bool) -> bool:
     """Whether a learner has this expert."""
-    return wanted and not sparse and n_features <= MAX_FEATURES
+    return wanted and (problem.encoded or not sparse) and problem.n_features <= MAX_FEATURES
 
 
 @jit
@@ -94,14 +101,14 @@ def n_experts(V: Floats, most: int) -> int:
     return most if V.shape[0] > 0 else most - 1
 
 
-def tables(n_classes: int, n_features: int, present: bool) -> tuple[Matrix, Floats, Blocks, Floats, Matrix]:
+def tables(problem: Problem, sparse: bool, present: bool) -> tuple[Matrix, Floats, Blocks, Floats, Matrix]:
     """U, V, B, R and the knots before the first example."""
-    K, d, D = (n_classes, n_features, DIMENSION) if present else (0, 0, 0)
+    K, d, D = (problem.n_classes, problem.n_features, DIMENSION) if present else (0, 0, 0)
     R = aligned_zeros((D, D), np.float32)
     np.fill_diagonal(R, VARIANCE)
-    n_knots = KNOTS if d <= MAX_FINE_FEATURES else FEW_KNOTS
+    n_knots = KNOTS if d <= MAX_FINE_FEATURES or sparse else FEW_KNOTS
     return (
-        aligned_zeros((K, d)),
+        zeros(K, d, sparse),
         aligned_zeros((K, D), np.float32),
         new_blocks(d),
         R,
@@ -109,80 +116,81 @@ def tables(n_classes: int, n_features: int, present: bool) -> tuple[Matrix, Floa
     )
 
 
-def grown(old: Any, new: Any, places: Integers, labels: bool, rounds: float) -> None:
-    """Copy the tables to a larger state. A frequency with other columns or coefficients starts from zero."""
+def grown(old: Any, new: Any, places: Integers, labels: bool, sparse: bool, rounds: float) -> None:
+    """Copy the tables to a larger state. For dense examples with more columns, R and V start from zero."""
     if not len(old.V) or not len(new.V):
         return
+    U, old_U = (new.U.T, old.U.T) if sparse else (new.U, old.U)
+    new.B[: len(old.B)] = old.B
     if labels:
-        new.U[places], new.V[places] = old.U, old.V
-        new.B[:], new.R[:], new.knots[:] = old.B, old.R, old.knots
+        U[places], new.V[places] = old_U, old.V
+        new.R[:], new.knots[:] = old.R, old.knots
         return
-    new.U[:, places], new.B[: len(old.B)] = old.U, old.B
+    U[:, places] = old_U
+    if sparse:
+        new.V[:], new.R[:] = old.V, old.R
     few, m = new.knots.shape[1], in_use(old.knots, rounds)
     size = min(m, few)
-    new.knots[:, :size] = 0.0  # a new feature was zero so far
+    new.knots[:, :size] = 0.0  # a new column was zero so far
     new.knots[places, :size] = old.knots[:, (np.arange(size) * m) // max(size, 1)]
-    kept = unchanged_frequencies(len(old.knots), len(new.knots), places)
-    kept = np.concatenate([kept, FREQUENCIES + kept])  # cosines, sines
-    new.V[:, kept] = old.V[:, kept]
-    new.R[np.ix_(kept, kept)] = old.R[np.ix_(kept, kept)]
 
 
-def unchanged_frequencies(n_features: int, more: int, places: Integers) -> Integers:
-    """Those that look at the same columns with the same coefficients; `places` has the new index of each column."""
-    old, new = frequencies(n_features), frequencies(more)
-    same = np.append(places, 0)[old.columns] == new.columns
-    same &= old.near == new.near
-    return np.flatnonzero(same.reshape(-1, NEAR).all(axis=1))
-
-
-def check_knots(knots: Matrix, rounds: float) -> None:
-    """Raise `ValueError` for knots that are not sorted, or too large, or for a negative number of rounds."""
-    if (np.diff(knots) < 0.0).any() or (np.abs(knots[:, : in_use(knots, max(rounds, 0.0))]) > LARGEST).any():
+def check_state(state: Any) -> None:
+    """Raise `ValueError` for knots that are not sorted, or too large, or for impossible numbers of rounds or columns."""
+    knots, t = state.knots, state.total[0]
+    if t.rounds < 0.0:
+        raise ValueError(f"the number of rounds is {t.rounds}")
+    if not (0.0 <= t.columns <= len(knots) and t.columns == int(t.columns)):
+        raise ValueError(f"the number of columns in use is {t.columns}, of {len(knots)}")
+    if (np.diff(knots) < 0.0).any() or (np.abs(knots[:, : in_use(knots, t.rounds)]) > LARGEST).any():
         raise ValueError("the knots of a column are not sorted")
-    if rounds < 0.0:
-        raise ValueError(f"the number of rounds is {rounds}")
 
 
-def new_scratch(n_classes: int, n_features: int, present: bool) -> Scratch:
+def new_scratch(problem: Problem, sparse: bool, present: bool) -> Scratch:
     """The buffers; empty without the expert."""
-    K, d, D = (n_classes, n_features, DIMENSION) if present else (0, 0, 0)
+    K, d, D = (problem.n_classes, problem.n_features, DIMENSION) if present else (0, 0, 0)
     x, u, phi, g = (
         aligned_zeros((size,), kind)
         for size, kind in ((d, np.float64), (d, np.float32), (D, np.float32), (D, np.float32))
     )
-    return Scratch(frequencies(d), x, u, np.zeros(D // 2), phi, np.zeros(K), np.zeros(K), g)
+    return Scratch(frequencies(d, sparse), x, u, np.zeros(D // 2), phi, np.zeros(K), np.zeros(K), g)
 
 
 # --- frequencies ----------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=16)
-def frequencies(n_features: int) -> Frequencies:
-    """The frequencies of this many columns; the coefficient of a column depends on its number alone.
+def frequencies(n_features: int, doubling: bool) -> Frequencies:
+    """The frequencies of this many columns; or of 16, 32, ... of them, up to this many.
 
-    A frequency that looks at few columns takes those with the smallest hashes, so that another column seldom changes
-    which ones they are.
+    The coefficient of a column depends on its number alone. A frequency that looks at few columns takes those with the
+    smallest hashes.
     """
     d, thirds = n_features, np.arange(FREQUENCIES) % 3
-    if d == 0:
-        return Frequencies(np.zeros(0, dtype=np.int64), np.zeros(0, np.float32), aligned_zeros((0, 0), np.float32))
-    draws = np.stack([_draws(j) for j in range(d)], axis=1)  # 3 × d × 128
+    doublings = ((d - 1) // FIRST_SIZE).bit_length() if doubling and d else 0
+    sizes = [min(FIRST_SIZE << i, d) for i in range(doublings)] + [d]
+    draws = np.stack([_draws(j) for j in range(d)], axis=1) if d else np.ones((3, 0, FREQUENCIES))  # 3 × d × 128
     normal = np.sqrt(-2.0 * np.log(draws[0])) * np.cos(2.0 * math.pi * draws[1])  # Box and Muller
-    columns, near = np.zeros((int((thirds < 2).sum()), NEAR), dtype=np.int64), []
-    at = 0
-    for i in np.flatnonzero(thirds < 2):
-        size = min(d, 2 if thirds[i] == 0 else 4)
-        chosen = np.argsort(draws[2, :, i], kind="stable")[:size]
-        columns[at, :size] = chosen
-        near.append(np.append(BANDWIDTH / math.sqrt(size) * normal[chosen, i], np.zeros(NEAR - size)))
-        at += 1
-    every = aligned_zeros((FREQUENCIES - len(columns), d), np.float32)
-    every[:] = BANDWIDTH / math.sqrt(d) * normal[:, thirds == 2].T
-    few = np.array(near, dtype=np.float32).ravel()
-    for part in (columns, few, every):
+    few = np.flatnonzero(thirds < 2)
+    columns, near = np.zeros((len(sizes), len(few), NEAR), dtype=np.int64), np.zeros((len(sizes), len(few), NEAR))
+    for at, d_used in enumerate(sizes):
+        for i, frequency in enumerate(few):
+            size = min(d_used, 2 if thirds[frequency] == 0 else NEAR)
+            chosen = np.argsort(draws[2, :d_used, frequency], kind="stable")[:size]
+            columns[at, i, :size] = chosen
+            near[at, i, :size] = BANDWIDTH / math.sqrt(max(size, 1)) * normal[chosen, frequency]
+    far, shrink = aligned_zeros((FREQUENCIES - len(few), d), np.float32), 1.0 / np.sqrt(np.maximum(sizes, 1.0))
+    far[:] = BANDWIDTH * (1.0 if doubling else shrink[0]) * normal[:, thirds == 2].T
+    found = Frequencies(
+        np.array(sizes, dtype=np.int64),
+        columns.reshape(len(sizes), -1),
+        near.reshape(len(sizes), -1).astype(np.float32),
+        shrink if doubling else np.ones(1),
+        far,
+    )
+    for part in found:
         part.flags.writeable = False
-    return Frequencies(columns.ravel(), few, every)
+    return found
 
 
 def _draws(column: int) -> NDArray[np.float64]:
@@ -190,6 +198,15 @@ def _draws(column: int) -> NDArray[np.float64]:
     bits = np.random.Philox(key=SEED, counter=[0, 0, 0, column]).random_raw(3 * FREQUENCIES)
     uniforms = ((bits >> np.uint64(11)) + 0.5) / 2.0**53
     return np.asarray(uniforms, dtype=np.float64).reshape(3, FREQUENCIES)
+
+
+@jit
+def row_of_frequencies(sizes: Integers, n_columns: float) -> int:
+    """The first number of columns that is large enough for those in use; the last if none is."""
+    at = 0
+    while at + 1 < sizes.shape[0] and sizes[at] < n_columns:
+        at += 1
+    return at
 
 
 # --- predict --------------------------------------------------------------------------------------------------
@@ -206,14 +223,22 @@ def rank(knots: Vector, v: float) -> int:
 
 
 @jit
+def rank_after(knots: Vector, v: float) -> int:
+    """The number of knots that are at most v."""
+    at, step = 0, knots.shape[0] // 2
+    while step > 0:
+        at += step * (knots[at + step - 1] <= v)
+        step //= 2
+    return int(at + (knots[at] <= v))
+
+
+@jit
 def scaled_rank(knots: Vector, m: int, v: float) -> float:
     """u of a value among the m knots of its column: about uniform, with mean 0 and variance 1; 0 for m = 0."""
     a = rank(knots, v)
-    b, rho = a, float(a)
-    while b < m and knots[b] == v:
-        b += 1
-    if a < b:
-        rho = 0.5 * (a + b)
+    rho = float(a)
+    if a < m and knots[a] == v:
+        rho = 0.5 * (a + rank_after(knots, v))
     elif 0 < a < m:
         below = knots[a - 1]
         rho += (v - below) / (knots[a] - below) - 0.5
@@ -221,9 +246,8 @@ def scaled_rank(knots: Vector, m: int, v: float) -> float:
 
 
 @jit_reordered
-def turn(frequencies: Frequencies, u: Floats, angles: Vector) -> None:
+def turn(columns: Integers, near: Floats, far: Floats, shrink: float, u: Floats, angles: Vector) -> None:
     """Write the angles ⟨ω_i, u⟩ in turns; those that look at few columns come first."""
-    columns, near, far = frequencies
     n = columns.shape[0] // NEAR
     for i in range(n):
         s = 0.0
@@ -234,7 +258,7 @@ def turn(frequencies: Frequencies, u: Floats, angles: Vector) -> None:
         t = np.float32(0.0)
         for j in range(u.shape[0]):
             t += far[i, j] * u[j]
-        angles[n + i] = t / (2.0 * math.pi)
+        angles[n + i] = shrink * t / (2.0 * math.pi)
 
 
 @jit
@@ -270,30 +294,50 @@ def in_use(knots: Matrix, rounds: float) -> int:
 
 
 @jit
-def ranks(knots: Matrix, x: Any, m: int, own: Vector, u: Floats) -> None:
-    """Write the example and its ranks."""
+def cut(v: float) -> float:
+    """A value that can be compared with the knots."""
+    return min(max(v, -LARGEST), LARGEST)
+
+
+@jit
+def transform(knots: Matrix, rounds: float, n_columns: float, work: Scratch) -> None:
+    """Write φ of `work.x`, after so many rounds, with so many columns in use."""
+    frequencies, m = work.frequencies, in_use(knots, rounds)
+    at = row_of_frequencies(frequencies.sizes, n_columns)
+    u = work.u[: frequencies.sizes[at]]
     for j in range(u.shape[0]):
-        own[j] = min(max(np.float64(x[j]), -LARGEST), LARGEST)
-        u[j] = scaled_rank(knots[j], m, own[j])
+        u[j] = scaled_rank(knots[j], m, work.x[j])
+    turn(frequencies.columns[at], frequencies.near[at], frequencies.far, frequencies.shrink[at], u, work.angles)
+    wave(work.angles, work.phi[:FREQUENCIES], work.phi[FREQUENCIES:])
 
 
-def _predict_dense(state: Any, x: Any, scale: float, rounds: float, work: Scratch) -> None:
-    if state.V.shape[0] > 0:
-        ranks(state.knots, x, in_use(state.knots, rounds), work.x, work.u)
-        turn(work.frequencies, work.u, work.angles)
-        wave(work.angles, work.phi[:FREQUENCIES], work.phi[FREQUENCIES:])
-        scores(state.U, x, work.raw)
-        scores_of_features(state.V, work.phi, work.z)
-        for k in range(work.z.shape[0]):
-            work.z[k] += scale * work.raw[k]
+@jit
+def predict(state: Any, x: Any, scale: float, work: Scratch) -> None:
+    """Write φ and the scores z of all labels."""
+    if state.V.shape[0] == 0:
+        return
+    write_example(x, work.x)
+    transform(state.knots, state.total[0].rounds, state.total[0].columns, work)
+    scores(state.U, x, work.raw)
+    scores_of_features(state.V, work.phi, work.z)
+    for k in range(work.z.shape[0]):
+        work.z[k] += scale * work.raw[k]
 
 
-def _predict_sparse(state: Any, x: Any, scale: float, rounds: float, work: Scratch) -> None:
-    pass
+def _write_dense(x: Any, own: Vector) -> None:
+    for j in range(own.shape[0]):
+        own[j] = cut(np.float64(x[j]))
 
 
-predict = by_rows(_predict_dense, _predict_sparse)
-predict.__doc__ = "Write φ and the scores z of all labels, after so many rounds."
+def _write_sparse(x: Any, own: Vector) -> None:
+    for j in range(own.shape[0]):
+        own[j] = 0.0
+    for j in range(x.indices.shape[0]):
+        own[x.indices[j]] = cut(x.values[j])
+
+
+write_example = by_rows(_write_dense, _write_sparse)
+write_example.__doc__ = "Write the example as numbers that can be compared with the knots."
 
 
 # --- commit ---------------------------------------------------------------------------------------------------
@@ -321,6 +365,27 @@ def add_knots(knots: Matrix, x: Vector, rounds: float) -> None:
             for i in range(last, a, -1):
                 column[i] = column[i - 1]
             column[a] = x[j]
+
+
+@jit
+def commit(state: Any, work: Scratch) -> None:
+    """Count the columns of the example, and add it to the knots, before its feedback.
+
+    Where the number of columns in use doubles, V and R start from zero, and the feedback changes U alone.
+    """
+    t, sizes = state.total[0], work.frequencies.sizes
+    if sizes.shape[0] > 1:
+        n = work.x.shape[0]
+        while n > t.columns and work.x[n - 1] == 0.0:
+            n -= 1
+        if n > t.columns:
+            before = row_of_frequencies(sizes, t.columns)
+            t.columns = n
+            if row_of_frequencies(sizes, t.columns) != before:
+                state.V[:] = 0.0
+                work.phi[:] = 0.0
+                reset(state.R)
+    add_knots(state.knots, work.x, t.rounds)
 
 
 # --- learn ----------------------------------------------------------------------------------------------------
@@ -352,14 +417,20 @@ def lower(R: Floats, g: Floats, c: float) -> None:
 
 
 @jit
+def reset(R: Floats) -> None:
+    """Set R to what it was before the first example."""
+    for i in range(R.shape[0]):
+        for j in range(R.shape[0]):
+            R[i, j] = VARIANCE if i == j else 0.0
+
+
+@jit
 def precondition_features(R: Floats, phi: Floats, g: Floats) -> float:
     """g = Rφ. Returns ⟨φ, g⟩; a matrix that rounding has made invalid is reset before."""
     own = multiply(R, phi, g)
     if is_valid(own):
         return own
-    for i in range(R.shape[0]):
-        for j in range(R.shape[0]):
-            R[i, j] = VARIANCE if i == j else 0.0
+    reset(R)
     return multiply(R, phi, g)
 
 
@@ -373,9 +444,23 @@ def add_feature_step(V: Floats, g: Floats, r: Vector, c: float) -> None:
                 V[k, i] += step * g[i]
 
 
-def _step_dense(
+@jit
+def kernel_step(
     state: Any, x: Any, scale: float, G: Vector, labels: Integers, r: Vector, h: float, steps: Workspace, work: Scratch
 ) -> None:
+    """Take a step on the gradient r over the available labels, at the example of `predict`.
+
+    Args:
+        state: the state, with U, V, B and R.
+        x: the example.
+        scale: x̃ = scale·x.
+        G: Σ|r_k| of every label.
+        labels: the available labels.
+        r: the gradient in their scores.
+        h: the curvature times the size of r.
+        steps: buffers of a Newton step.
+        work: φ, and a buffer.
+    """
     rescale(G, labels, r, HALF_WAY, steps)
     own = precondition_features(state.R, work.phi, work.g)
     c = -1.0 / (1.0 + h * (precondition(state.B, x, scale, steps) + own))
@@ -383,25 +468,3 @@ def _step_dense(
     add_feature_step(state.V, work.g, steps.r, c)
     update_precision(state.B, steps, h)
     lower(state.R, work.g, h / (1.0 + h * own))
-
-
-def _step_sparse(
-    state: Any, x: Any, scale: float, G: Vector, labels: Integers, r: Vector, h: float, steps: Workspace, work: Scratch
-) -> None:
-    pass
-
-
-kernel_step = by_rows(_step_dense, _step_sparse)
-kernel_step.__doc__ = """Take a step on the gradient r over the available labels, at the example of `predict`.
-
-Args:
-    state: the state, with U, V, B and R.
-    x: the example.
-    scale: x̃ = scale·x.
-    G: Σ|r_k| of every label.
-    labels: the available labels.
-    r: the gradient in their scores.
-    h: the curvature times the size of r.
-    steps: buffers of a Newton step.
-    work: φ, and a buffer.
-"""
