@@ -134,16 +134,33 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves the slow tests out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Most of the time goes into compiling, and what one process has compiled the others find on disk.
 
     The algorithms come first, all tests of one algorithm in one process (`--dist loadgroup`); the rest finds
     them compiled. What needs all algorithms comes last.
     """
+    _sample(items)
     items.sort(key=lambda item: (item.name == "test_compiled_equals_interpreted", _algorithm(item) is None))
     for item in items:
         if name := _algorithm(item):
             item.add_marker(pytest.mark.xdist_group(name))
+
+
+def _sample(items: list[pytest.Item]) -> None:
+    """Of a test marked `sample(n)`, n cases spread over all of them stay quick; the others are slow."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample"):
+            tests.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for cases in tests.values():
+        mark = cases[0].get_closest_marker("sample")
+        n = mark.args[0] if mark else 0
+        quick = {(2 * i + 1) * len(cases) // (2 * n) for i in range(n)}  # the middle of n equal parts
+        for i, item in enumerate(cases):
+            if i not in quick:
+                item.add_marker(pytest.mark.slow)
 
 
 def _algorithm(item: pytest.Item) -> str | None:

@@ -34,6 +34,7 @@ def able(algorithm, feedback, **more):
 # --- one by one, and at once --------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("algorithm", "feedback"), ABLE)
 def test_playing_is_deciding_and_learning_one_by_one(algorithm, feedback, layout):

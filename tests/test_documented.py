@@ -115,6 +115,7 @@ def test_the_errata_are_complete_and_each_is_tested() -> None:
     assert not re.findall(r"test_e\d\d_\*", shown), "an erratum without a test"
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)

@@ -19,6 +19,7 @@ def test_every_name_is_documented():
         assert getattr(gaptron, name).__doc__
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "code",
     [

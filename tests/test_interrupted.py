@@ -39,6 +39,7 @@ def make(algorithm="frugal-gaptron", feedback="bandit"):
     return learner
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["frugal-gaptron", "advised-gaptron"])
 def test_playing_on_after_ctrl_c_is_playing_through(algorithm):
     whole = make(algorithm)

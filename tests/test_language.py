@@ -1,6 +1,7 @@
 """The vocabulary of docs/glossary.md is kept, and the public API is documented."""
 
 import ast
+import functools
 import importlib
 import inspect
 import io
@@ -118,12 +119,16 @@ def test_retired_words_do_not_come_back_as_names() -> None:
     assert not found, "\n".join(found)
 
 
-def prose_in(path: Path) -> Iterator[tuple[str, int]]:
+@functools.cache
+def prose_in(path: Path) -> list[tuple[str, int]]:
     """What a person reads in a file: docstrings, comments, messages and help texts, or all of a page; with its line."""
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        yield source, 1
-        return
+        return [(" ".join(source.split()), 1)]
+    return [(" ".join(text.split()), line) for text, line in _prose_of(source)]
+
+
+def _prose_of(source: str) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.value, node.lineno
@@ -136,12 +141,12 @@ PAGES = ["*.md", "docs/*.md", "docs/*.py", "docs/gallery/*.py", "benchmarks/*.py
 READ = [path for pattern in [*PAGES, "src/gaptron/**/*.py", "src/gaptron/**/*.html"] for path in ROOT.glob(pattern)]
 
 
+@pytest.mark.xdist_group("phrases")  # one process reads all files once
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_retired_phrases_do_not_come_back(phrase: str) -> None:
     found = []
     for path in sorted(READ):
         for text, line in prose_in(path):
-            text = " ".join(text.split())
             for match in re.finditer(phrase, text, re.I):
                 near = text[max(match.start() - 40, 0) : match.end() + 40]
                 found.append(f"{path.relative_to(ROOT)}:{line}: {near}")

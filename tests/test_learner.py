@@ -482,6 +482,7 @@ def test_duplicate_entries_of_a_csr_add_up():
     np.testing.assert_array_equal(twice.data, before)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("first", ["dense64", "dense32", "csr"])
 @pytest.mark.parametrize("later", ["dense64", "dense32", "csr"])
 def test_rows_may_change_their_kind_on_the_way(first, later):
@@ -780,6 +781,7 @@ def test_scoring_does_not_depend_on_earlier_scoring():
     np.testing.assert_array_equal(learner.distribution(X[:3]), plain)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", [np.asarray, sp.csr_array])
 def test_float32_examples_score_the_same_once_an_example_was_decided(rows):
     """What was compiled for one row is in double precision: it may not be handed others."""

@@ -48,6 +48,7 @@ def check(observed, X, y, K):
         )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["gaptron", "advised-gaptron", "banditron"])
 def test_digits_whatever_learner_plays(algorithm):
     X, y = load_digits(return_X_y=True)
@@ -73,6 +74,7 @@ def test_one_round_at_a_time_is_the_same():
     assert single.observed == whole.observed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", [sp.csr_matrix, np.float32])
 def test_any_kind_of_rows(rows):
     one, two = made("banditron"), made("banditron")

@@ -88,6 +88,7 @@ def test_the_laws_and_growth_cover_it(copy):
     assert "passed" in grown and "failed" not in grown
 
 
+@pytest.mark.slow
 def test_the_command_line_plays_and_lists_it(copy):
     assert "mine" in run(copy, sys.executable, "-m", "gaptron", "algorithms")
     play = (sys.executable, "-m", "gaptron", "play", "digits", "--limit", "50", "--verbose")
@@ -97,6 +98,7 @@ def test_the_command_line_plays_and_lists_it(copy):
     assert "mine" in again and "100" in again
 
 
+@pytest.mark.slow
 def test_a_comparison_tunes_it(copy):
     given = ["-a", "banditron,mine", "--feedback", "bandit", "--seeds", "1", "--limit", "60"]
     shown = run(
@@ -109,6 +111,7 @@ def test_adapters_growing_and_files_take_it(copy):
     assert run(copy, sys.executable, "-W", "ignore", "-c", USE).split() == ["(2,)", "True", "60"]
 
 
+@pytest.mark.slow
 def test_it_has_its_page(copy):
     script = (
         "import sys; sys.path.insert(0, 'docs'); import hooks; made = hooks.pages(); print(made['algorithms/{}.md'])"

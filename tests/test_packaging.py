@@ -42,6 +42,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     assert set(imported()) == names(PROJECT["dependencies"]) | features
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", FEATURES)
 def test_what_comes_with_an_extra_is_missed_by_its_name(extra):
     """Where it is imported, or in the package around, which is imported first, is the error of those who lack it."""

@@ -25,6 +25,7 @@ def learner(algorithm, precision, **given):
     return gaptron.Learner(algorithm, n_classes=3, **{**common, "precision": precision, **given})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("layout", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "algorithm", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in ABLE]
@@ -120,6 +121,7 @@ def test_what_cannot_fit_is_refused_with_sizes_and_a_remedy(monkeypatch):
         watched.decide(wide)
 
 
+@pytest.mark.slow
 def test_single_fits_where_double_does_not(monkeypatch):
     monkeypatch.setattr(memory, "of_machine", lambda: 400_000)
     wide = sp.csr_matrix((np.ones(1), ([0], [0])), shape=(1, 30_000))

@@ -513,6 +513,7 @@ def test_a_history_that_points_outside_itself(harm, message, tmp_path):
         Learner.load(harmed(learner, tmp_path / "model", lambda tree: harm(tree["engine"]["state"])))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("column", [6, -1, 2**31 - 1])
 def test_a_sparse_history_that_points_outside_itself(column, tmp_path):
     learner = make("hinge-lmc", feedback="bandit", memory=8)

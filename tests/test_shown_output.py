@@ -40,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [pytest.param(found, marks=[pytest.mark.slow] if found.command in OUTPUTS.LONG else []) for found in SHOWN],
     ids=lambda found: f"{found.page.name}:{found.line + 1}",
 )
+@pytest.mark.sample(3)
 @pytest.mark.xdist_group("shown output")
 def test_the_output_shown_is_the_output_printed(found, folder: Path) -> None:
     if "replay" in found.command:

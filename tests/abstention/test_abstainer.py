@@ -41,6 +41,7 @@ def one_by_one(abstainer, X, y, costs, known=True):
 # --- laws -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("name", ADVICE)

@@ -27,6 +27,7 @@ DICTS = [{f"x{i}": float(v) for i, v in enumerate(x)} for x in X]
 NEEDS = {"norm": 1.0, "radius": 1.0, "horizon": 1000, "seed": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group(NAMES[DEFAULT])
 @pytest.mark.parametrize("model", [Classifier(), Classifier(feedback="bandit", seed=1)], ids=["full", "bandit"])
 def test_rivers_own_checks(model):
@@ -179,6 +180,7 @@ def test_declared_labels_and_widths_hold():
     assert model.names == ("a", "b")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name in NAMES if not load(name).CARD.growth.possible])
 def test_mixtures_need_their_labels_and_width_beforehand(name):
     model = Classifier(name, feedback=load(name).CARD.feedback[0].word, **NEEDS)

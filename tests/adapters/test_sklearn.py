@@ -30,6 +30,7 @@ WORDS = np.array(["ant", "bee", "cat"])[Y]
 NEEDS = {"radius": 1.0}  # what some algorithms cannot do without; `fit` knows the norm and the horizon
 
 
+@pytest.mark.sample(40)
 @pytest.mark.xdist_group(NAMES[DEFAULT])
 @parametrize_with_checks(
     [

@@ -157,6 +157,7 @@ def arrivals(T, late, rng):
     return due
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("sparse", LAYOUTS)
 @pytest.mark.parametrize("K, d, adviser, sets, late, guard", CASES)
 def test_full_information_as_the_textbook_plays_it(K, d, adviser, sets, late, guard, sparse):
@@ -197,6 +198,7 @@ def test_full_information_as_the_textbook_plays_it(K, d, adviser, sets, late, gu
     assert stuck > 0 and (forced > 0) == (guard < math.inf)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("sparse", LAYOUTS)
 @pytest.mark.parametrize(
     "given",
@@ -437,6 +439,7 @@ def test_optimism_is_for_playing_not_for_predicting():
     assert 3 < apart < 60 and not who.state.hits[2:].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_the_scale_of_the_rows_does_not_matter(feedback):
     s = noisy_stream(300)
@@ -488,6 +491,7 @@ def hard_rows(kind, rng, T):
     return X
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["log-normal", "constant", "duplicated", "narrow", "one row", "far apart"])
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 @pytest.mark.filterwarnings("ignore::gaptron.errors.OutlierWarning")
@@ -526,6 +530,7 @@ def test_long_runs_leave_a_sound_state(feedback):
         sound(who)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_growing_out_of_blocks_keeps_what_was_learned(feedback):
     """Beyond 1024 features the diagonal goes on with the blocks' own variances."""
@@ -550,6 +555,7 @@ def test_growing_out_of_blocks_keeps_what_was_learned(feedback):
     sound(who)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_new_labels_leave_the_scores_of_the_others(feedback):
     s = noisy_stream(80)
@@ -580,6 +586,7 @@ def test_new_labels_leave_the_scores_of_the_others(feedback):
     sound(who)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_saved_with_feedback_missing_it_continues_unchanged(feedback, tmp_path):
     s = noisy_stream(60)
@@ -768,6 +775,7 @@ def test_newton_is_not_followed_after_a_switch():
     assert np.mean(errors) <= 0.08  # 0.055 with the factor (1 - hit rate)², 0.138 without it
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("world, least", [({"labels": 10}, 0.5), ({"labels": 50}, 0.1), ({"rate": 0.3}, 0.7)], ids=str)
 def test_rare_hits_are_learned_from(world, least):
     """The share of the best reward, as in benchmarks/clicks.py: the mean of four seeds."""

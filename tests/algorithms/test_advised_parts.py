@@ -103,6 +103,7 @@ def rows_of(x):
     return SparseRow(here.astype(np.int32), x[here])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("d, most", [(5, math.inf), (40, math.inf), (1030, 0.5)])
 def test_a_newton_step_against_solving_with_the_precision(d, most):
     """Rows with blocks of zeros; dense and sparse alike; blocks that a row does not touch stay to the bit.

@@ -99,6 +99,7 @@ def test_chains_agree_with_the_grid():
     np.testing.assert_allclose(chains._engine.state.W[:, :, 0].var(axis=0), spread, rtol=0.3)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(INTERPRETED, reason="many steps")
 @pytest.mark.parametrize("scale", [1.0, 30.0, 0.01])
 def test_about_half_of_the_steps_are_accepted(scale):

@@ -54,6 +54,7 @@ def test_five_rounds_by_hand():
     assert moved[0] and not moved[-1]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("matrix, update", WAYS)
 @pytest.mark.parametrize("r0", [0.05, 1.0, 30.0])
 def test_whole_runs_equal_the_textbook(matrix, update, r0):

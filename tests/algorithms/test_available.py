@@ -18,6 +18,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name, feedback, settings", RUNS, ids=lambda part: str(part) if isinstance(part, str) else "")
 @pytest.mark.parametrize("there", [[0, 1], [1, 3]], ids=str)
 def test_two_of_four_labels_are_two_labels(name, feedback, settings, there):

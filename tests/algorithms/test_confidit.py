@@ -49,6 +49,7 @@ def test_six_rounds_by_hand():
         assert learner.weights[label, 0] == pytest.approx(w, abs=1e-15)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("matrix", ["diagonal", "full"])
 @pytest.mark.parametrize("alpha, eta", [(1.0, 1.0), (0.0, 3.0), (-0.5, 0.1), (1.0, 0.0)])
 def test_whole_runs_equal_the_textbook(matrix, alpha, eta):

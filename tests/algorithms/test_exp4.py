@@ -43,6 +43,7 @@ def brute(X, y, K, W, eta, u, available=None):
     return labels, propensities, lost
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("horizon, some", [(None, False), (80, False), (80, True)])
 def test_a_whole_run_equals_brute_force(horizon, some):
     X, y, K = random_stream(80, K=3, seed=2)

@@ -130,6 +130,7 @@ def risks(draw, loss, K, bandit):
 # --- one round ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("loss, feedback", EACH)
 @some
 @given(st.data())
@@ -176,6 +177,7 @@ def test_full_information_never_needs_a_level(loss, data):
     assert rd.note[0] <= 1e-12 * (1 + np.abs(z).max())
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("K", [2, 3, 10, 200])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_full_information_needs_no_level_near_ties_and_thresholds(loss, K):
@@ -271,6 +273,7 @@ def learned(s, state, work, rd, x, label, reward):
     return -(mine.W - state.W)[:, 0] / x[0]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("loss, feedback", EACH)
 @some
 @given(st.data())
@@ -336,6 +339,7 @@ def test_rewards_are_unbiased_and_vary_less_than_coins(data):
 # --- estimators ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("loss, feedback", EACH)
 @some
 @given(st.data())
@@ -585,6 +589,7 @@ class Textbook:
                 self.theta[k][i] -= c[k] * v
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("loss, feedback", EACH)
 def test_thirty_rounds_as_plain_python_plays_them(loss, feedback, K):
@@ -627,6 +632,7 @@ def test_a_zero_row_plays_the_top_label_and_teaches_nothing(loss, feedback):
             give_feedback(who, who.decide([1.0, -2.0, 0.5]), 1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("loss, feedback", EACH)
 def test_a_row_a_million_times_longer_than_those_before(loss, feedback):
     s = random_stream(200, K=3)
@@ -701,6 +707,7 @@ def test_one_feature_two_classes_and_many_rounds(loss, feedback):
     close(who.weights.sum(axis=0), 0.0, atol=1e-9)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("rows", EVERY_KIND)
 @pytest.mark.parametrize("loss, feedback", EACH)
 def test_scores_differ_from_the_weights_by_one_number_a_row(loss, feedback, rows):

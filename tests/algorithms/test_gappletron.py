@@ -177,6 +177,7 @@ def test_a_top_label_that_shows_all_is_played_without_exploring():
     assert learner.distribution(np.ones((1, 1)))[0].tolist() == [1.0, 0.0, 0.0]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("feedback", ["bandit", "label-efficient"])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "smooth-hinge"])
 def test_mean_mistakes_stay_below_the_bound(feedback, loss):

@@ -375,6 +375,7 @@ def _scores_before(learner, X, y):
 # --- the ball -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kind", EVERY_KIND)
 @pytest.mark.parametrize("eta", [0.1, 5.0], ids=["gentle", "refreshing-often"])
 @pytest.mark.parametrize("loss", LOSSES)

@@ -39,6 +39,7 @@ def narrow(stream, d=4):
     return X
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("rows", EITHER)
 @pytest.mark.parametrize("case", GROWING, ids=str)
 def test_features_added_later_change_nothing(case, rows):
@@ -57,6 +58,7 @@ def test_features_added_later_change_nothing(case, rows):
     np.testing.assert_allclose(late.scores(two.X), early.scores(two.X), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("rows", EITHER)
 @pytest.mark.parametrize("case", [case for case in GROWING if case.most > 2], ids=str)
 def test_a_label_added_later_has_weight_zero_and_is_learned(case, rows):
@@ -164,6 +166,7 @@ def test_what_an_algorithm_brings_over_by_hand_is_left_to_it():
     assert not new.A.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", MIXTURES)
 def test_mixtures_cannot_grow_and_say_so(algorithm):
     case = CASES[algorithm, ""]

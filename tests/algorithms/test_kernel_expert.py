@@ -275,9 +275,7 @@ def test_encoded_examples_at_once_are_one_by_one_though_columns_double_within_a_
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_plain_sparse_examples_are_as_without_it(feedback):
     X, y = rings(200, d=5)
-    one, two = (
-        gaptron.Learner(n_classes=2, feedback=feedback, seed=0, kernel=wanted) for wanted in (True, False)
-    )
+    one, two = (gaptron.Learner(n_classes=2, feedback=feedback, seed=0, kernel=wanted) for wanted in (True, False))
     for who in (one, two):
         who.play(sp.csr_matrix(X), y)
     assert not len(state_of(one).V)
@@ -288,6 +286,7 @@ def test_plain_sparse_examples_are_as_without_it(feedback):
 # --- in the ensemble --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_rings_are_learned_where_every_linear_rule_is_at_chance(feedback):
     X, y = rings(6000)
@@ -382,6 +381,7 @@ def test_late_and_fractional_feedback_and_available_labels_leave_a_sound_state(f
     assert (np.linalg.eigvalsh(state.R.astype(float)) > 0).all()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 def test_growing_keeps_what_the_kernel_expert_knows(feedback):
     X, y = rings(600)

@@ -63,6 +63,7 @@ def test_five_rounds_of_the_diagonal_by_hand():
         np.testing.assert_allclose(learner.weights[:, 0], [-w, w], atol=1e-13)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["dense64", "csr"])
 @pytest.mark.parametrize(
     "own", [{}, {"matrix": "full", "beta": 0.5, "eps": 1.0, "ball": 1.5}, {"matrix": "full"}], ids=str

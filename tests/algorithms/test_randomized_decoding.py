@@ -174,6 +174,7 @@ def test_with_full_information_the_bound_holds_on_every_path(name, share):
     assert trace.expected_mistakes <= found.value < len(y) * 3
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(INTERPRETED, reason="many runs")
 @pytest.mark.parametrize("name", ["separable", "noisy"])
 def test_under_bandit_feedback_the_bound_holds_in_the_mean(name):

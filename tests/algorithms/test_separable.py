@@ -236,6 +236,7 @@ def test_the_kernel_asks_for_the_norm():
 NOT_FOR_KERNELS = {"looking_changes_nothing", "recommend_gives_settings_that_init_accepts"}
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("rows", [KINDS["dense64"], KINDS["csr"]], ids=["dense64", "csr"])
 @pytest.mark.parametrize("law", [law for name, law in LAWS.items() if name not in NOT_FOR_KERNELS])
 def test_the_kernel_version_keeps_the_laws(law, rows):

@@ -53,6 +53,7 @@ def test_help_does_not_import_the_compiler():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_playing_a_text_file_imports_no_library_that_it_does_not_need(tmp_path):
     """Each takes tens of megabytes. numba.np.arraymath: all that compiles, once the code is on disk."""
     file = tmp_path / "rounds.svm"
@@ -105,6 +106,7 @@ def test_recent_is_the_error_since_the_last_line():
     assert np.diff(mistakes) / np.diff(rounds) == pytest.approx(recent[1:], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_file_in_chunks_is_measured_for_whoever_needs_its_norm(tmp_path: Path):
     stream = synsep(700, seed=3)
     path = tmp_path / "a.svm"
@@ -145,6 +147,7 @@ def test_a_file_in_chunks_is_the_file(tmp_path: Path):
 
 @pytest.mark.parametrize("words", [("-a", "gaptron"), ("-a", "gaptron", "--log1p"), ("--limit", "50"), ()])
 # The rows of VW text are as wide as its hashes, and the search for the best U takes its time.
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ["a.svm", pytest.param("a.vw", marks=pytest.mark.slow), "a.csv", "a.svm.gz"])
 def test_a_large_file_is_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words):
     X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 3
@@ -231,6 +234,7 @@ def test_an_overridden_setting_ends_the_bound_and_says_why():
     assert said["bound"] is None and "eta" in said["why_no_bound"]
 
 
+@pytest.mark.slow
 def test_bandit_only_algorithms_need_no_feedback_option():
     assert account("synsep:rounds=300", "-a", "banditron")["feedback"] == "bandit"
 
@@ -241,6 +245,7 @@ def test_a_bound_above_the_rounds_is_called_not_informative():
     )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -275,6 +280,7 @@ def test_standard_input_in_chunks():
     assert json.loads(done.stdout)["rounds"] == 5
 
 
+@pytest.mark.slow
 def test_standard_input_is_read_in_chunks_when_possible():
     text = "1 1:1\n2 2:1\n1 1:1 3:0.5\n2 2:1\n2 2:0.5\n"
     words = ("play", "-", "-a", "gaptron", "--classes", "1,2", "--features", "3", "--json")
@@ -313,6 +319,7 @@ def on_a_terminal(*words: str) -> str:
     return text.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no such terminals here")
 def test_a_terminal_shows_how_far_it_is(tmp_path: Path):
     path = str(writers.put(tmp_path, "a.svm", writers.svmlight(np.eye(300), np.arange(300) % 3)))

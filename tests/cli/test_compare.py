@@ -84,6 +84,7 @@ def test_options_change_a_plan(data, tmp_path):
     assert "3 tasks" in run("compare", str(plan), "-n", "--seeds", "3", "-a", "perceptron", "--radius", "2")
 
 
+@pytest.mark.slow
 def test_an_external_model_is_compared_by_its_name(data, tmp_path):
     name = "sklearn:linear_model.SGDClassifier"
     words = ("--seeds", "1", "-j", "1", "--bounds", "none", "--limit", "60", "-o", str(tmp_path))
@@ -195,6 +196,7 @@ settings = {{ update = "uniform" }}
 """
 
 
+@pytest.mark.slow
 def test_the_command_of_a_result_repeats_it_exactly(data, tmp_path):
     table = tmp_path / "two words.csv"
     table.write_text("kind,a,b\n" + "yes,1,0\nno,0.5,1\nyes,0,0.25\n" * 20)

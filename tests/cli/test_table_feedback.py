@@ -156,6 +156,7 @@ any,0.5,phone,phone| mail |chat
 """
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "text, words, problem",
     [
@@ -177,6 +178,7 @@ def test_columns_that_do_not_fit_are_refused_by_line(tmp_path, text, words, prob
     assert problem in fail("play", str(file), "-a", "squarecb", *FEEDBACK, *words)
 
 
+@pytest.mark.slow
 def test_missing_cells_of_parquet_are_refused_by_row(tmp_path):
     rows = {"who": ["a", "b"], "y": ["x", "z"], "paid": [0.5, 1.0], "open": [["x"], ["x", "z"]]}
     for column, cells, problem in (

@@ -183,6 +183,7 @@ def test_raw_numbers_can_be_used(tmp_path):
         assert account(str(file), *SMALL, *more)["columns"] is None
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("text", "words"),
     [

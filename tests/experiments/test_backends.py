@@ -74,6 +74,7 @@ class Poison(str):
         return os._exit, (1,)
 
 
+@pytest.mark.slow
 def test_four_processes_give_the_same_results_and_a_task_that_kills_its_process_fails_alone(expected, folder):
     def poisoned(jobs):
         jobs = list(jobs)
@@ -201,6 +202,7 @@ def cluster(tmp_path_factory):
                 process.wait()
 
 
+@pytest.mark.slow
 def test_dask_plays_external_models(cluster, folder, tmp_path):
     text = (
         f'streams = ["{write(folder)}"]\nseeds = 2\nfeedback = "full"\nalgorithms = ["sklearn:linear_model.Perceptron"]'
@@ -211,6 +213,7 @@ def test_dask_plays_external_models(cluster, folder, tmp_path):
     assert timeless(compare(parse(text, "p"), spread, partial(backends.dask, address=cluster))) == expected
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same_results_with_streams_sent_and_with_a_worker_killed(cluster, expected, folder, monkeypatch):
     from distributed import Client  # noqa: PLC0415
 

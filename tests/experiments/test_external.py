@@ -300,6 +300,7 @@ def test_a_model_plays_a_table_as_encoded_in_the_order_of_the_seed(tmp_path):
         assert result.mistakes == mistakes(model, examples, encoded.y)
 
 
+@pytest.mark.slow
 def test_processes_find_the_same_and_known_results_are_not_run_again(tmp_path):
     plan = partial(parse, name="p")
     text = partial(PLAN.format, feedback='"full"', data=write(tmp_path))

@@ -72,6 +72,7 @@ def test_refresh_changes_the_writing_and_not_the_weights():
     assert ball[0].square == pytest.approx(55 / 16)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind", ["dense64", "csr"])
 @pytest.mark.parametrize("changed", [0, 1, 2, 4])
 @pytest.mark.parametrize("radius", [0.7, math.inf])

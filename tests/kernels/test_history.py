@@ -32,6 +32,7 @@ def dense(row, d):
     return x
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("rows, nonzeros", [(1, 1), (5, 2), (7, 3), (40, 1), (40, 9)])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_the_newest_rows_come_back_as_they_were(kind, rows, nonzeros):

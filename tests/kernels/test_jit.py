@@ -51,6 +51,7 @@ def run(folder: Path) -> dict:
     return report
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is set by XDG_CACHE_HOME")
 def test_a_second_process_hits_the_cache_and_an_edited_kernel_never_does(tmp_path):

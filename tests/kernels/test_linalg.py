@@ -48,6 +48,7 @@ def symmetric(n, seed):
     return B @ B.T
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_products_and_moves_on_every_kind_of_row(kind):
     rng = np.random.default_rng(1)

@@ -41,6 +41,7 @@ def potential(W, rounds):
     return value, gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_round_that_is_dropped_takes_its_weighted_part_along(sparse):
     """After each round, the sum of squares, Φ and ∇Φ of every chain are those of the last five rounds alone."""

@@ -140,6 +140,7 @@ def excess(stream, which, spoiled=None):
     return path[-1] - least(stream, step, which == "softmax")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("which", TEXTBOOKS)
 def test_never_more_than_the_best_rule_pays(which):
     assert max(excess(stream, which) for stream in every) <= 1e-7
@@ -177,6 +178,7 @@ def as_sparse(X):
     return Sparse(rows.indptr, rows.indices, rows.data)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("layout", [np.asarray, np.float32, as_sparse])
 def test_the_compiled_kernels_are_the_textbook(layout):
     tolerance = 1e-3 if layout is np.float32 else 1e-8

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import pytest
 from numba.core.compiler import Flags
 from packaging.requirements import Requirement
 
@@ -74,6 +75,7 @@ print(*parts, repr(float(learner.weights.sum())), len(play.score.overloads))
 """
 
 
+@pytest.mark.slow
 def test_the_next_process_finds_parts_on_disk(tmp_path, monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -117,6 +119,7 @@ print(json.dumps([jit.HAS_PARTS, [str(each.message) for each in caught], trace.c
 """
 
 
+@pytest.mark.slow
 def test_without_the_private_hooks_of_numba_plain_njit_gives_the_same_labels_and_one_warning(tmp_path, monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -61,6 +61,7 @@ def case(request):
     return W, S, A, X[2], play
 
 
+@pytest.mark.sample(2)
 def test_spreads(case):
     _, S, _, x, play = case
     np.testing.assert_allclose(play(0)[3], S @ x**2, atol=1e-14)

@@ -69,6 +69,7 @@ print(written, refused)
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "room"), [("live.jsonl", "4000"), ("live.jsonl.gz", "900")])
 def test_a_full_disk_loses_no_line_that_was_acknowledged(tmp_path, name, room):
     pytest.importorskip("resource")

@@ -16,6 +16,7 @@ def load(name):
     return module
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("reader", ["log.jsonl", "log.dsjson", "log.npz", "log.jsonl.gz"])
 def test_hostile_files_are_read_or_refused_by_name(reader):
     complaints = []

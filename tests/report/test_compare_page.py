@@ -87,6 +87,7 @@ def page(report):
     return Page(report.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_tags_are_closed_and_ids_are_used_once(page):
     assert page.open == []
     assert len(page.ids) == len(set(page.ids))
@@ -219,6 +220,7 @@ def test_the_smallest_report_names_what_is_missing(tmp_path):
     assert 'id="tuning"' not in text
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "results",
     [

@@ -38,6 +38,7 @@ def slow(function: Any, seconds: float) -> Any:
     return called
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("what", ["replaying", "compiling"])
 def test_two_servers_that_start_together_do_not_take_the_lease_from_each_other(
     database: str, what: str, monkeypatch: pytest.MonkeyPatch
@@ -70,6 +71,7 @@ def test_two_servers_that_start_together_do_not_take_the_lease_from_each_other(
     asyncio.run(both())
 
 
+@pytest.mark.slow
 def test_a_leader_that_is_busy_keeps_the_lease(database: str) -> None:
     """Nothing runs in its event loop for longer than the lease."""
     leader, other = Served(database), open_store(database)

@@ -53,6 +53,7 @@ def damaged(way: str, data: bytes, at: int, rng: Any) -> bytes:
     return bytes(page)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("way", ["cut", "zeros", "noise", "page"])
 def test_a_torn_log_leaves_a_prefix_that_replays(grown: tuple[Path, list[int]], tmp_path: Path, way: str) -> None:
     source, ends = grown

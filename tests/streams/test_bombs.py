@@ -36,6 +36,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MAX_EXPANSION, raising=False)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ["a.svm.gz", "a.vw.gz", "a.csv.gz", "a.tsv.xz", "a.svm.xz"])
 @pytest.mark.parametrize("options", [{}, CHUNKED], ids=["whole", "chunks"])
 def test_text_that_unpacks_to_far_more_than_its_size_is_refused(

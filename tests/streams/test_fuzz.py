@@ -21,6 +21,7 @@ def fuzzer():
     return module
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_mutated_files_are_read_or_refused(fuzzer, name, monkeypatch):
     monkeypatch.setattr(csv_text, "MIN_BYTES", csv_text.MIN_BYTES)  # which the fuzzer changes

@@ -32,6 +32,7 @@ def both(path, **given):
     return [open_stream(path, chunk=3, measure=measure, **given) for measure in (True, False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name,lines", [("a.svm", svm_lines()), ("a.vw", vw_lines())])
 @given(data=st.data())
 @settings(deadline=None, max_examples=100)

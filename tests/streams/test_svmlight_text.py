@@ -51,6 +51,7 @@ def parsed(data: bytes):
     return svmlight._parsed(Text("text", 1, data, b"#"))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(line, max_size=8), st.sampled_from(["\n", "\n\n", "\n # no round\n", "\r\n"]), st.booleans())
 def test_the_rounds_are_those_of_scikit_learn(lines, between, ended):

@@ -64,6 +64,7 @@ def reading(read, data: bytes, width: int):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.lists(lines(), max_size=8), st.sampled_from(["\n", "\n\n", "\r\n", "\n \t\n"]), st.sampled_from([2**18, 97]))
 def test_the_rounds_are_those_parsed_in_python(lines, between, width):

@@ -43,6 +43,7 @@ def hostile(kind, seed, T=60):
     return who, offers, right, wrong
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["least likely", "linear", "random", "turning"])
 def test_full_information_keeps_the_bound_of_the_best_rule_on_every_path(kind):
     for seed in range(8):

@@ -50,6 +50,7 @@ def demands(z, Phi, kappa, bandit=False, risk=1.0, layout="dense"):
 # --- lengths ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("K", [1, 2, 5, 32, 33, 60])
 def test_the_lengths_are_those_of_dense_arithmetic(layout, K):
@@ -83,6 +84,7 @@ def total(kappa, z, Phi, risk=1.0):
     return float(np.maximum(b, 0.0).sum())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("risk", [1.0, 1.5, 1.9])
 def test_the_demands_of_full_information_sum_to_at_most_one(risk):
     """At κ'Δ² = 2(2 - r), over random games and from the worst of them by search."""
@@ -168,6 +170,7 @@ def test_full_information_learns_the_gradient(layout):
 # --- gaps ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
 @pytest.mark.parametrize(("scale", "most"), [(1.0, 5), (0.05, 12), (1.0, 40)])
@@ -279,6 +282,7 @@ def learn_as(who, decision, action, y):
     who.learn(decision, correct=bool(action == y))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 @pytest.mark.parametrize("without", [None, "one"])
 def test_every_path_of_small_games_together_keeps_the_certificate(scale, without):

@@ -93,6 +93,7 @@ def check_full(seen):
     return linear
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("adviser", KINDS_OF_ADVICE)
 @pytest.mark.parametrize("name", STREAMS)
 def test_streams_keep_the_bound_whatever_the_advice(name, adviser):
@@ -108,6 +109,7 @@ def test_streams_keep_the_bound_whatever_the_advice(name, adviser):
     check_full(seen)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("adviser", ["none", "liar", "right"])
 @pytest.mark.parametrize("kind", ["least", "repeat", "tie", "turn"])
 def test_adversaries_do_not_break_the_bound(kind, adviser):
@@ -170,6 +172,7 @@ def orders(kind, T, rng):
     return due
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("order", ["random", "reversed", "adversarial"])
 @pytest.mark.parametrize("adviser", ["none", "liar", "right"])
 def test_late_feedback_keeps_the_bound_with_the_sum_of_its_gaps(order, adviser):
@@ -265,6 +268,7 @@ def least_bound(certificates, K, d):
     return min(bound(np.zeros(K * d)), minimize(bound, np.full(K * d, 0.01), options={"maxiter": 15}).fun)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("K, T, games", [(2, 4, 24), (3, 3, 12)])
 @pytest.mark.parametrize("adviser", ["none", "liar", "right", "sometimes"])
 def test_the_bandit_bound_holds_exactly_on_small_games(adviser, K, T, games):
@@ -317,6 +321,7 @@ def every_late_path(who, world, waits, seen=(), waiting=(), propensity=1.0):
         )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("K, T, games", [(2, 5, 12), (3, 4, 6)])
 @pytest.mark.parametrize("adviser", ["none", "liar", "sometimes"])
 def test_the_bandit_bound_holds_for_late_feedback_on_small_games(adviser, K, T, games):
@@ -558,6 +563,7 @@ def with_a_caller(feedback, caller, late, guard):
     return worst, forced
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
 @pytest.mark.parametrize("late", [0, 15])
 @pytest.mark.parametrize("caller", ["right", "trap", "liar", "turncoat"])

@@ -138,6 +138,7 @@ def moments(bandit, p, q, y, a):
     return mean, square, inner
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 @some
 @given(st.data())
@@ -271,6 +272,7 @@ def test_with_fewer_labels_the_common_part_must_not_be_left_out():
         assert abs(g.sum()) < 1e-12 and g[1] == 0.0  # and in every draw r sums to 0, as its second moment needs
 
 
+@pytest.mark.slow
 @some
 @given(st.data())
 def test_a_reward_as_a_weight_varies_no_more_than_a_coin(data):

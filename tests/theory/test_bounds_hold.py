@@ -29,6 +29,7 @@ def adversarial_run(learner, T=300, d=5, seed=0):
     return X, y, trace
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("masked", [False, True], ids=["plain", "with-trace"])
 @pytest.mark.parametrize("stream", ["random", "separable", "noisy"])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -43,6 +44,7 @@ def test_full_information(algorithm, loss, stream, masked):
     assert np.linalg.norm(bound.U) == pytest.approx(bound.comparator.norm)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("masked", [False, True], ids=["plain", "with-trace"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("algorithm", ["gaptron", "frugal-gaptron"])
@@ -160,6 +162,7 @@ def test_banditron_in_the_mean(stream):
     assert played <= learner.bound(X, y).value
 
 
+@pytest.mark.slow
 def test_a_real_stream():
     folder = shared_data()
     sys.path.insert(0, str(folder))
@@ -200,6 +203,7 @@ def test_the_smooth_solutions_beat_their_neighbours(stream, loss):
             assert objective(loss, X, y, best.U + step, c) >= best.bound * (1 - 1e-4)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("stream", ["random", "separable", "noisy"])
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_the_hinge_solution_is_within_a_percent_of_a_long_descent(K, stream):
@@ -227,6 +231,7 @@ def test_a_class_that_never_occurs_costs_the_hinge_little():
     assert ours.bound <= objective(Loss.HINGE, X, y, mean, c) * 1.01
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("radius", [0.01, 0.5, 2.0])
 @pytest.mark.parametrize("loss", list(Loss), ids=lambda loss: loss.word)
 def test_the_radius_is_respected(loss, radius):
@@ -252,6 +257,7 @@ BOUNDS = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("shape", BOUNDS)
 @pytest.mark.parametrize("loss", list(Loss), ids=lambda loss: loss.word)
 def test_never_worse_than_no_rule_at_all(loss, shape):

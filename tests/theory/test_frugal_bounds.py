@@ -84,6 +84,7 @@ def test_streams_keep_the_bound_of_the_best_comparator(name, loss, risky):
         assert trace.expected_mistakes <= who.certificate.bound(comparator_of(loss, s.X, s.y, U))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["least", "repeat", "second", "turn"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_adversaries_do_not_break_the_bound(loss, kind):
@@ -127,6 +128,7 @@ def late_run(who, X, y, tau, seed):
     return expected
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tau", [1, 5])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_late_feedback_keeps_the_bound_of_their_delay(loss, tau):
@@ -197,6 +199,7 @@ def replay(loss, s, seed=0, delay=0, **more):
     return who, rounds
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_step_of_the_bandit_proof_on_a_path(loss):
     """W_t is what FTRL says, its inequality holds for any U, and each round's gap at its label is at most its λ."""
@@ -245,6 +248,7 @@ def test_the_bandit_bound_holds_in_the_mean(make, loss):
         assert np.mean(bounds) <= known
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_late_bandit_bound_holds_in_the_mean(loss):
     """Delays fixed in advance (the same arrivals for every seed)."""
@@ -260,6 +264,7 @@ def test_the_late_bandit_bound_holds_in_the_mean(loss):
     assert np.mean(missed) - 3 * np.std(missed, ddof=1) / math.sqrt(20) <= np.mean(bounds)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["least", "repeat", "second", "turn"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_adversary_makes_the_levels_larger_than_their_bound(loss, kind):
@@ -317,6 +322,7 @@ def test_the_level_is_at_most_alpha_times_the_step(row):
     assert worst > 0.05  # the search does meet levels
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tau", [1, 6])
 @pytest.mark.parametrize("loss, extra", [("hinge", 2.0), ("smooth-hinge", 8.0), ("logistic", 4.2)])
 def test_a_delay_adds_to_alpha_what_the_theory_says(loss, extra, tau):
@@ -378,6 +384,7 @@ def test_a_certificate_is_not_shown_once_feedback_came_too_late():
 # --- how much better ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("loss, factor", [("logistic", 1.5), ("hinge", 1.0), ("smooth-hinge", 1.0)])
 def test_frugal_makes_far_fewer_mistakes_than_the_paper(loss, factor):
     s = noisy_stream(2000, d=8, K=5, noise=0.05)

@@ -207,6 +207,7 @@ def test_the_hinges_numbers_of_the_theory(loss, square, K):
     assert price_of_luck(risk) <= K
 
 
+@pytest.mark.slow
 def test_the_constant_bound_holds_at_every_time_in_nearly_all_runs():
     """Adversary: the least likely label. δ = 0.2, checked after every round against U = 0 and a hindsight U."""
     rng = np.random.default_rng(0)

@@ -56,6 +56,7 @@ def rules(who, s):
             yield size * U
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ORDERS)
 @pytest.mark.parametrize("algorithm", PROVED)
 def test_expected_mistakes_are_within_the_certificate_whatever_the_order(algorithm, kind):

@@ -91,6 +91,7 @@ def rounds(draw, setting):
     return z, draw(st.integers(0, K - 1)), *promises(setting, draw), draw(st.sampled_from([1.0, 1.0, 0.3, 0.0]))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name)
 def test_the_surrogate_gap_is_never_positive(setting):
     @settings(max_examples=200, deadline=None)
@@ -105,6 +106,7 @@ def test_the_surrogate_gap_is_never_positive(setting):
 REGIMES = {"free": (1.0, 0.7, 10**15), "explored": (1.0, 8.0, 100), "": (1.0, 1.0, 10**4)}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("setting", SETTINGS, ids=name)
 def test_edges(setting):
     """Ties of two and of all, margins at β, 0 and 1, huge scores either way, two labels and many."""

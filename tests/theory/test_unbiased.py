@@ -16,6 +16,7 @@ def update(learner, x, label, truth, *, full=False):
     return learner._engine.algorithm.weights(state, learner._engine.sparse) - before, decision.distribution
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rows", [KINDS["dense64"], KINDS["csr"]], ids=["dense", "csr"])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "smooth-hinge"])
 def test_gaptrons_gradient(loss, rows):

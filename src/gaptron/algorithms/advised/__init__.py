@@ -6,8 +6,8 @@ Feedback: full, bandit.   Cost: O(dK) a round, and where the kernel expert learn
 to know in advance or to tune.
 
 The experts are Newton softmaxes (`newton.py`): one learns from its whole past, the other, the tracker, keeps adapting.
-For dense and encoded examples a third, the kernel expert (`kernel.py`), also sees features that are not linear in x. Bandit
-feedback adds a one-against-all regression. Their input is x̃ = x/√n, n = max(‖x‖², mean of ‖x_s‖²).
+For dense and encoded examples a third, the kernel expert (`kernel.py`), also sees features that are not linear in x.
+Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, n = max(‖x‖², mean of ‖x_s‖²).
 
     for t = 1, 2, ...
       1   observe x and the available labels A: everything below is over A;  X = max ‖x_s‖ so far

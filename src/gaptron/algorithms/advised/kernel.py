@@ -136,7 +136,7 @@ def grown(old: Any, new: Any, places: Integers, labels: bool, sparse: bool, roun
 
 
 def check_state(state: Any) -> None:
-    """Raise `ValueError` for knots that are not sorted, or too large, or for impossible numbers of rounds or columns."""
+    """Raise `ValueError` for knots that are not sorted or too large, and impossible numbers of rounds or columns."""
     knots, t = state.knots, state.total[0]
     if t.rounds < 0.0:
         raise ValueError(f"the number of rounds is {t.rounds}")
