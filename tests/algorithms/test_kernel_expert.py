@@ -13,7 +13,8 @@ from gaptron.algorithms.advised import kernel, newton
 from gaptron.kernels.prng import hashed
 from gaptron.types import Feedback, Loss, Problem
 from tests.algorithms.advised_player import Player
-from tests.conftest import portrait
+from tests.algorithms.advised_textbook import softmax
+from tests.conftest import STREAMS, portrait
 
 FEEDBACKS = ["full", "bandit"]
 close = np.testing.assert_allclose
@@ -322,10 +323,115 @@ def test_wide_and_sparse_examples_have_no_kernel_expert(feedback):
         assert len(state.V) == (2 if knots else 0) and len(state.R) == (256 if knots else 0)
 
 
-def negated(who):
-    """Turn the weights of the kernel expert round, so that it says the opposite."""
-    state_of(who).U[:] *= -1.0
-    state_of(who).V[:] *= -1.0
+class Textbook:
+    """The expert with full information in a few lines of numpy, in double precision, with inverses by solving."""
+
+    def __init__(self, K, d):
+        self.K, self.rounds, self.knots = K, 0, np.zeros((d, 0))
+        self.U, self.V, self.sums = np.zeros((K, d)), np.zeros((K, 256)), np.ones(K)
+        self.A, self.C, self.f = np.eye(d) / 16, np.eye(256) / 16, kernel.frequencies(d, False)
+
+    def scores(self, x, scale):
+        m = self.knots.shape[1]
+        rho = np.array([expected_rank(own, v) for own, v in zip(self.knots, x)])
+        u = math.sqrt(12) * ((rho + 0.5) / (m + 1) - 0.5)
+        near = (self.f.near[0] * u[self.f.columns[0]]).reshape(-1, 4).sum(axis=1)
+        angles = np.concatenate([near, self.f.far @ u])
+        self.x, self.phi = scale * x, np.concatenate([np.cos(angles), np.sin(angles)]) / math.sqrt(128)
+        return self.U @ self.x + self.V @ self.phi
+
+    def learn(self, x, y):
+        f = softmax(self.U @ self.x + self.V @ self.phi)
+        if self.rounds < 128:
+            self.knots = np.sort(np.column_stack([self.knots, x]))
+        elif hashed(self.rounds, kernel.SEED) < 128 / min(self.rounds + 1, 4096):
+            leaving = int(128 * hashed(self.rounds, kernel.SEED + 1))
+            self.knots = np.sort(np.column_stack([np.delete(self.knots, leaving, axis=1), x]))
+        self.rounds += 1
+        if 1 - f[y] < 0.1:
+            return
+        r, h = f - np.eye(self.K)[y], 2 / self.K * (1 - f[y])
+        self.sums += np.abs(r)
+        r = r * np.clip(np.sqrt(self.sums.sum() / (self.K * self.sums)), 0.25, 4)
+        gx, gphi = np.linalg.solve(self.A, self.x), np.linalg.solve(self.C, self.phi)
+        v = self.x @ gx + self.phi @ gphi
+        self.U, self.V = self.U - np.outer(r, gx) / (1 + h * v), self.V - np.outer(r, gphi) / (1 + h * v)
+        self.A, self.C = self.A + h * np.outer(self.x, self.x), self.C + h * np.outer(self.phi, self.phi)
+
+
+def test_in_the_ensemble_it_scores_as_the_textbook():
+    X, y = rings(200, d=3)
+    y = y + (X[:, 2] > 0.5)  # three labels
+    who, book = Player("full", 3, 3, kernel=True), Textbook(3, 3)
+    for t, (x, k) in enumerate(zip(X, y)):
+        label, _ = who.decide(x)
+        expected = book.scores(x, who.now.scale)
+        close(who.work.kernel.z, expected, rtol=2e-3, atol=2e-3, err_msg=f"round {t}")
+        book.learn(x, int(k))
+        who.learn(x, label, truth=int(k))
+    assert book.rounds == 200 and np.abs(book.V).max() > 0.5
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("adviser", ["none", "opposite", "right"])
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_certificate_holds_on_every_stream(name, adviser):
+    """Σ(1 - q) ≤ L_T(U) + C_T(U) for every U: the best one, and others; the caller may help or mislead."""
+    s = STREAMS[name](400)
+    advice = {"none": None, "right": s.y, "opposite": (s.y + 1) % s.K}[adviser]
+    who = learner(K=s.K)
+    trace = who.play(s.X, s.y, advice=advice)
+    best = who.bound(s.X, s.y)
+    assert trace.expected_mistakes <= best.value
+    rng = np.random.default_rng(0)
+    for size in (0.0, 0.5, 2.0, 8.0):
+        U = best.U + size * rng.normal(size=best.U.shape)
+        z = s.X @ U.T
+        z -= z.max(axis=1, keepdims=True)
+        loss = (np.log2(np.exp(z).sum(axis=1)) - z[np.arange(len(s.y)), s.y] / math.log(2)).sum()
+        assert trace.expected_mistakes <= loss + who.certificate.cost(np.linalg.norm(U)) + 1e-9
+
+
+@pytest.mark.slow
+def test_with_a_delay_the_bandit_certificate_holds_on_average():
+    """Twenty runs: mean mistakes within L_T(U) + C_T(U) of the rule that made the labels."""
+    rng, T, U = np.random.default_rng(0), 300, 2.0 * np.array([[1.0, 0.0], [-1.0, 0.0]])
+    X = rng.normal(size=(T, 2))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X[:, 0] < 0).astype(int)
+    loss, over = np.log2(1 + np.exp(-4.0 * np.abs(X[:, 0]))).sum(), []
+    for seed in range(20):
+        who, waiting, mistakes = learner("bandit", seed=seed, delay=5, norm=1.0), [], 0
+        for x, k in zip(X, y):
+            waiting.append((who.decide(x), int(k)))
+            mistakes += waiting[-1][0].label != k
+            if len(waiting) > 5:
+                decision, truth = waiting.pop(0)
+                who.learn(decision, correct=bool(decision.label == truth))
+        over.append(mistakes - loss - who.certificate.cost(np.linalg.norm(U)))
+    assert np.mean(over) < 0.0
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS)
+def test_the_guard_binds_with_it_too(feedback):
+    """A caller that is always right, and a kernel expert turned round: at most 5 mistakes."""
+    X, y = rings(600)
+    who, wrong = learner(feedback, guard=5.0), 0
+    for start in range(0, 600, 50):
+        part = slice(start, start + 50)
+        wrong += who.play(X[part], y[part], advice=y[part]).mistakes
+        state_of(who).V[:] *= -1.0
+    assert wrong <= 5
+
+
+def test_its_memory_is_constant():
+    X, y = rings(4000)
+    who, sizes = learner(), []
+    for part in (slice(0, 100), slice(100, 4000)):
+        who.play(X[part], y[part])
+        sizes.append({name: value.nbytes for name, value in state_of(who)._asdict().items()})
+    assert sizes[0] == sizes[1]
+    assert sum(sizes[0][name] for name in kernel.TABLES) == 4 * 256 * (2 + 256) + 8 * (2 * 2 + 16 * 16 + 2 * 128)
 
 
 def test_a_hostile_kernel_expert_does_not_break_the_certificate():
