@@ -3,9 +3,9 @@
     PYTHONPATH=. python benchmarks/serve_kills.py [--servers 100] [--leaders 100] [--databases 20] [--redacting 50]
 
 Eight callers decide and send outcomes, and repeat what was not acknowledged. Afterwards every acknowledged decision is
-in the log with its label and propensity, and so is every acknowledged outcome; the log replays to the bit; the response to
-a repeated request is the first one; every request got a response; and every process that was started became ready. A
-check that fails stops the benchmark. Prints one line for each kind of kill.
+in the log with its label and propensity, and so is every acknowledged outcome; the log replays to the bit; a repeated
+request got the first response; every request got a response; and every process that was started became ready. A check
+that fails stops the benchmark. Prints one line for each kind of kill.
 
     servers     the only server, on SQLite and on PostgreSQL, half of the kills each
     leaders     the leader of two on PostgreSQL, in one of four cases the standby too, while it takes over
