@@ -1,6 +1,7 @@
-"""Kill the decision service and its database under load, at random moments.
+"""Kill the decision service and its database under load, at random moments, and let its disk fail.
 
-    PYTHONPATH=. python benchmarks/serve_kills.py [--servers 100] [--leaders 100] [--databases 20] [--redacting 50]
+    PYTHONPATH=. python benchmarks/serve_kills.py                 # everything
+    PYTHONPATH=. python benchmarks/serve_kills.py disks --kills 9 # one kind, nine times
 
 Eight callers decide and send outcomes, and repeat what was not acknowledged. Afterwards every acknowledged decision is
 in the log with its label and propensity, and so is every acknowledged outcome; the log replays to the bit; a repeated
@@ -8,9 +9,10 @@ request got the first response; every request got a response; and every process 
 that fails stops the benchmark. Prints one line for each kind of kill.
 
     servers     the only server, on SQLite and on PostgreSQL, half of the kills each
+    redacting   the only server, on both, while it takes the features of old decisions out of its log
     leaders     the leader of two on PostgreSQL, in one of four cases the standby too, while it takes over
     databases   PostgreSQL below two servers
-    redacting   the only server, on both, while it takes the features of old decisions out of its log
+    disks       not killed: a write or a synchronisation of SQLite's files fails, by strace
 """
 
 import argparse
@@ -19,8 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.serve.kills import Killed, kill_databases, kill_leaders, kill_servers
+from tests.serve.kills import Killed, fail_disks, kill_databases, kill_leaders, kill_servers
 from tests.serve.postgres import Cluster, with_schema
+
+TIMES = {"servers": 100, "redacting": 50, "leaders": 100, "databases": 20, "disks": 30}
 
 
 def report(kind: str, run: Callable[[], Killed]) -> None:
@@ -38,30 +42,33 @@ def report(kind: str, run: Callable[[], Killed]) -> None:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--servers", type=int, default=100)
-    parser.add_argument("--leaders", type=int, default=100)
-    parser.add_argument("--databases", type=int, default=20)
-    parser.add_argument("--redacting", type=int, default=50)
+    parser.add_argument("kinds", nargs="*", choices=TIMES, help="left out: all")
+    parser.add_argument("--kills", type=int, help="of each kind")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     with TemporaryDirectory() as temporary:
         folder, cluster = Path(temporary), Cluster()
         try:
-            for kind, kills, redact in (("servers", given.servers, False), ("redacting", given.redacting, True)):
-                places = {"SQLite": str(folder / kind), "PostgreSQL": with_schema(cluster.url, kind)}
-                for number, (store, place) in enumerate(places.items()):
-                    half = (kills + number) // 2
-                    if half:
-                        name = f"{kind}, {store}"
-                        report(name, lambda: kill_servers(place, folder, half, given.seed, redact=redact))  # noqa: B023
-            place = with_schema(cluster.url, "leaders")
-            if given.leaders:
-                report("leaders", lambda: kill_leaders(place, folder, given.leaders, given.seed))
-            below = with_schema(cluster.url, "databases")
-            if given.databases:
-                report("databases", lambda: kill_databases(cluster, below, folder, given.databases, given.seed))
+            for kind in given.kinds or TIMES:
+                run(kind, cluster, folder, given.kills or TIMES[kind], given.seed)
         finally:
             cluster.stop()
+
+
+def run(kind: str, cluster: Cluster, folder: Path, kills: int, seed: int) -> None:
+    """Run one kind."""
+    sqlite, postgres = str(folder / kind), with_schema(cluster.url, kind)
+    if kind in ("servers", "redacting"):
+        redact, half = kind == "redacting", kills // 2
+        report(f"{kind}, SQLite", lambda: kill_servers(sqlite, folder, kills - half, seed, redact=redact))
+        if half:
+            report(f"{kind}, PostgreSQL", lambda: kill_servers(postgres, folder, half, seed, redact=redact))
+    elif kind == "leaders":
+        report(kind, lambda: kill_leaders(postgres, folder, kills, seed))
+    elif kind == "databases":
+        report(kind, lambda: kill_databases(cluster, postgres, folder, kills, seed))
+    else:
+        report(kind, lambda: fail_disks(sqlite, folder, kills, seed))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,17 @@
 """
 
 import random
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from tests.serve.postgres import Cluster
 from tests.serve.process import PATIENCE, Callers, Process, make_triage, running
@@ -137,6 +142,37 @@ def kill_leaders(place: str, folder: Path, kills: int, seed: int) -> Killed:
                 servers.append(stack.enter_context(running(place, folder)))
             done += len(killed)
     return summary(done, callers, place, slowest)
+
+
+FAILURES = [("fdatasync", "EIO"), ("pwrite64", "ENOSPC"), ("pwrite64", "EIO")]
+
+
+def fail_disks(place: str, folder: Path, failures: int, seed: int) -> Killed:
+    """Let the next, or every later, write or synchronisation of the SQLite store fail, by strace. The server ends."""
+    if shutil.which("strace") is None:
+        pytest.skip("no strace")
+    callers, rng, slowest = Callers(), random.Random(seed), 0.0
+    straces: list[subprocess.Popen[bytes]] = []
+
+    def start(command: tuple[str, ...]) -> None:
+        straces.append(subprocess.Popen(command))
+
+    for turn in range(failures):
+        (call, error), when, started = FAILURES[turn % 3], rng.choice(["1", "1+"]), time.monotonic()
+        with running(place, folder) as server:
+            server.wait_ready()
+            if turn == 0:
+                make_triage(server.url)
+            else:
+                slowest = max(slowest, time.monotonic() - started)
+            attach = ("strace", "-f", "-qq", "-o", "/dev/null", "-p", str(server.process.pid))
+            inject = (*attach, "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}")
+            work_until_killed(server.url, callers, rng, partial(start, inject))
+            if server.process.poll() is None and straces[-1].poll() is not None:
+                pytest.skip("strace may not attach here")
+            assert server.ended() == 1 and "the service stops" in server.messages.read_text()
+            straces[-1].wait(60)
+    return summary(failures, callers, place, slowest)
 
 
 def kill_databases(cluster: Cluster, place: str, folder: Path, kills: int, seed: int) -> Killed:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serve.kills import kill_databases, kill_leaders, kill_servers
+from tests.serve.kills import fail_disks, kill_databases, kill_leaders, kill_servers
 from tests.serve.postgres import Cluster, with_schema
 from tests.serve.process import Callers, Process, make_triage, running
 
@@ -42,6 +42,11 @@ def test_leaders_that_are_killed_in_a_row_lose_nothing(cluster: Cluster, tmp_pat
 @pytest.mark.slow
 def test_a_database_that_is_killed_loses_nothing_and_ends_the_services(cluster: Cluster, tmp_path: Path) -> None:
     assert kill_databases(cluster, with_schema(cluster.url, "killed"), tmp_path, 2, seed=1).kills == 2
+
+
+@pytest.mark.slow
+def test_a_disk_that_fails_ends_the_process_and_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
+    assert fail_disks(str(tmp_path / "store"), tmp_path, KILLS, seed=0).kills == KILLS
 
 
 @pytest.mark.slow
