@@ -7,8 +7,8 @@
 `numbers`: the same examples as raw numbers with features="auto"; standardized in hindsight, with a constant and of unit
 norm; and raw with unit norm. `tables`: the table with named columns; one-hot encoded and standardized in hindsight;
 scikit-learn's ColumnTransformer (in hindsight) + SGDClassifier; River's pipeline. `kernel`: dense sets as raw numbers,
-a generated table and those of the folder, shuffled, with features="auto", without and with the kernel expert; the change
-with its standard error. Every learner makes one pass; errors are in percent.
+a generated table and those of the folder, shuffled, with features="auto", without and with the kernel expert, and
+the change with its standard error. Every learner makes one pass; errors are in percent.
 """
 
 import argparse
@@ -184,7 +184,11 @@ def _shuffled(name: str, folder: Path, rounds: int, seed: int) -> tuple[Any, Any
 def _offers(rounds: int, seed: int) -> tuple[Any, Any]:
     """Offers of stones: is the price very good, good, fair, high or very high for the weight, the cut and the colour?"""
     rng = np.random.default_rng(seed)
-    carat, cut, colour = np.exp(rng.normal(-0.4, 0.6, rounds)), rng.integers(5, size=rounds), rng.integers(7, size=rounds)
+    carat, cut, colour = (
+        np.exp(rng.normal(-0.4, 0.6, rounds)),
+        rng.integers(5, size=rounds),
+        rng.integers(7, size=rounds),
+    )
     excess = rng.normal(0.0, 0.4, rounds)
     price = np.exp(7.8 + 1.7 * np.log(carat) + 0.08 * cut - 0.1 * colour + excess)
     cuts, colours = np.array("fair good fine premium ideal".split()), np.array(list("DEFGHIJ"))
