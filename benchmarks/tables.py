@@ -182,13 +182,10 @@ def _shuffled(name: str, folder: Path, rounds: int, seed: int) -> tuple[Any, Any
 
 
 def _offers(rounds: int, seed: int) -> tuple[Any, Any]:
-    """Offers of stones: is the price very good, good, fair, high or very high for the weight, the cut and the colour?"""
+    """Return offers of stones: five grades of the price, from very good to very high for weight, cut and colour."""
     rng = np.random.default_rng(seed)
-    carat, cut, colour = (
-        np.exp(rng.normal(-0.4, 0.6, rounds)),
-        rng.integers(5, size=rounds),
-        rng.integers(7, size=rounds),
-    )
+    carat = np.exp(rng.normal(-0.4, 0.6, rounds))
+    cut, colour = rng.integers(5, size=rounds), rng.integers(7, size=rounds)
     excess = rng.normal(0.0, 0.4, rounds)
     price = np.exp(7.8 + 1.7 * np.log(carat) + 0.08 * cut - 0.1 * colour + excess)
     cuts, colours = np.array("fair good fine premium ideal".split()), np.array(list("DEFGHIJ"))

@@ -95,7 +95,7 @@ def test_a_million_forced_updates_leave_a_positive_symmetric_matrix(kind, h, T):
     assert np.abs(R - exact).max() < 0.01 * PRIOR
     own, expected = (np.einsum("ni,ij,nj->n", phis, matrix, phis) for matrix in (R, exact))
     # Single precision stops the shrinking of R, as if at most some thousand examples were alike.
-    assert (own > 0.99 * expected).all() and (own < expected + 0.002 / math.sqrt(h)).all()
+    assert (own > 0.99 * expected).all() and (own < expected + 0.003 / math.sqrt(h)).all()
 
 
 @pytest.mark.parametrize("kind", ["uniform", "nearly equal"])
