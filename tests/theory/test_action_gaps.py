@@ -34,7 +34,7 @@ close = np.testing.assert_allclose
 def rows_of(Phi, layout="dense"):
     """The actions as algorithms see them."""
     offer = checked_offer(LAYOUTS[layout](Phi), None)
-    return ActionRows(offer.rows, *new_buffers(Phi.shape[1]))
+    return ActionRows(offer.rows, offer.context, *new_buffers(Phi.shape[1]))
 
 
 def demands(z, Phi, kappa, bandit=False, risk=1.0, layout="dense"):
