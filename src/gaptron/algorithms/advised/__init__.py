@@ -269,7 +269,8 @@ def certificate(settings: Settings, state: Any) -> Certificate:
     t = state.total[0]
     if isinstance(settings, FULL):
         return Certificate(max(float(t.gap), 0.0), float(t.step), math.sqrt(t.square), 1.0, False, 1 / full.V_RATE)
-    certified = 1.0 / (2.0 * float(t.last_step)) if t.certified else 0.0
+    last = t.step if isinstance(settings, AdvisedActions) else t.last_step
+    certified = 1.0 / (2.0 * float(last)) if t.certified else 0.0
     whole = certified + 1.0 / (2.0 * float(t.side_step))
     apart = certified / whole / bandit.V_RATE
     cost = bandit.exploiting_cost(t)
