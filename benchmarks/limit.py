@@ -59,6 +59,8 @@ OTHERS = {
 }
 FEEDBACKS = ("full", "bandit")
 WITH_ACTIONS: dict[str, dict[str, Any]] = {
+    "advised": {"algorithm": "advised-gaptron"},
+    "advised bandit": {"algorithm": "advised-gaptron", "feedback": "bandit"},
     "frugal": {"algorithm": "frugal-gaptron"},
     "frugal bandit": {"algorithm": "frugal-gaptron", "feedback": "bandit"},
     "softmax": {"algorithm": "softmax"},

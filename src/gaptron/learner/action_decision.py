@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gaptron.data import state_tree
-from gaptron.data.examples import sealed
-from gaptron.learner.decision import ALL_AVAILABLE, NO_ADVICE, Decision, decision_of
-from gaptron.types import MOST_ACTIONS, Integers, Row, Rows, Sparse, SparseRow, Vector
+from gaptron.data.examples import sealed, sealed_row
+from gaptron.learner.decision import ALL_AVAILABLE, NO_ADVICE, Decision, all_saved, decision_of, scratch_tree
+from gaptron.types import MOST_ACTIONS, ActionRound, Integers, Row, Rows, Sparse, SparseRow, Vector
 
 if TYPE_CHECKING:
     from gaptron.learner import Learner
@@ -60,11 +60,12 @@ def _record(values: dict[str, Any]) -> ActionDecision:
     return ActionDecision(**values)
 
 
-def at_width(rows: Rows, width: int) -> Rows:
-    """Rows of actions with as many columns; new ones are 0."""
+def at_width(actions: ActionRound, width: int) -> ActionRound:
+    """The actions with as many columns; new ones are 0."""
+    rows = actions.rows
     if isinstance(rows, Sparse) or rows.shape[1] == width:
-        return rows
-    return sealed(np.pad(rows, ((0, 0), (0, width - rows.shape[1]))))
+        return actions
+    return actions._replace(rows=sealed(np.pad(rows, ((0, 0), (0, width - rows.shape[1])))))
 
 
 # --- in a file ------------------------------------------------------------------------------------------------
@@ -73,10 +74,13 @@ PER_DECISION = ("round", "code", "drawn_with", "offered", "given")
 PER_ACTION = ("places", "scores", "drawn_from")
 
 
-def as_tree(waiting: list[ActionDecision], actions: list[Rows]) -> dict[str, Any]:
-    """Decisions, and the rows of their actions, as columns of plain values: one number per decision or per action."""
+def as_tree(waiting: list[ActionDecision], actions: list[ActionRound], late_fields: tuple[str, ...]) -> dict[str, Any]:
+    """Decisions, and their actions, as columns of plain values: one number per decision or per action.
+
+    `late_fields` are the names of what each has saved.
+    """
     rows: list[Row] = []
-    for own in actions:
+    for own, _ in actions:
         if isinstance(own, Sparse):
             rows += [SparseRow(own.indices[a:b], own.values[a:b]) for a, b in pairwise(own.indptr)]
         else:
@@ -92,12 +96,14 @@ def as_tree(waiting: list[ActionDecision], actions: list[Rows]) -> dict[str, Any
         "scores": np.concatenate([*nothing, *(d._z for d in waiting)]),
         "drawn_from": np.concatenate([*nothing, *(d._p for d in waiting)]),
         "rows": state_tree.rows_of(rows),
+        "contexts": state_tree.rows_of([each.context for each in actions]),
+        "saved_scratch": [scratch_tree(d._saved_scratch, late_fields) for d in waiting if d._saved_scratch is not None],
     }
 
 
 def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> list[ActionDecision]:
     """The decisions of `as_tree`. Raises `ValueError` for impossible values."""
-    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows"), "pending")
+    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows", "contexts", "saved_scratch"), "pending")
     n = len(state_tree.array_of(tree["round"], "pending.round"))
     total = len(state_tree.array_of(tree["places"], "pending.places"))
     whole, real = np.int64, np.float64
@@ -123,7 +129,10 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
         raise ValueError("a pending decision has probabilities outside [0, 1], or an action of probability 0")
     if not ((u >= 0.0).all() and (u < 1.0).all()):
         raise ValueError("a pending decision has a draw outside [0, 1)")
-    rows = state_tree.rows_from(tree["rows"], total, engine.sparse, learner.problem.n_features)
+    width = learner.problem.n_features
+    rows = state_tree.rows_from(tree["rows"], total, engine.sparse, width)
+    contexts: list[Any] = state_tree.rows_from(tree["contexts"], n, True, width, "pending.contexts")
+    saved = all_saved(tree["saved_scratch"], engine, np.ones((n, 0), dtype=np.bool_))
     decisions = []
     for i, (start, stop) in enumerate(pairwise(starts)):
         own = places[start:stop].copy()
@@ -135,13 +144,14 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
                 propensity=float(p[start + codes[i]]),
                 round=int(rounds[i]),
                 _code=int(codes[i]),
-                _x=_stacked(rows[start:stop]),  # type: ignore[arg-type]
+                _x=ActionRound(_stacked(rows[start:stop]), sealed_row(contexts[i])),  # type: ignore[arg-type]
                 _p=p[start:stop].copy(),
                 _u=float(u[i]),
                 _advice=NO_ADVICE,
                 _available=ALL_AVAILABLE,
                 _learned=np.zeros(1, dtype=np.bool_),
                 _owner=learner,
+                _saved_scratch=saved[i],
                 _z=z[start:stop].copy(),
                 _places=own,
                 _count=int(given[i]),

@@ -12,7 +12,7 @@ from gaptron.kernels.compile.specialize import specialize
 from gaptron.learner.action_trace import ActionTrace
 from gaptron.learner.chunks import MOST
 from gaptron.learner.engine import DENSE_BLOCK, Engine, loop_module, with_epsilon
-from gaptron.types import MOST_ACTIONS, ActionRows, Flags, Matrix, Problem, Rows, Sparse, Vector
+from gaptron.types import MOST_ACTIONS, ActionRound, ActionRows, Flags, Matrix, Problem, Sparse, Vector
 
 
 class ActionEngine(Engine):
@@ -29,14 +29,15 @@ class ActionEngine(Engine):
         pairs, space = actions_module().new_buffers(problem.n_features)
         return pairs, space, self._new_round(MOST_ACTIONS), scratch
 
-    def _use(self, rows: Rows) -> ActionRows:
+    def _use(self, actions: ActionRound) -> ActionRows:
         """Make `round` and `scratch` views for these actions, and return the actions with their buffers."""
+        rows = actions.rows
         n = len(rows.indptr) - 1 if isinstance(rows, Sparse) else len(rows)
         pairs, space, whole, scratch = self._whole
         if n not in self._views:
             self._views[n] = actions_module().first(whole, n), loop_module().cut(self.settings, scratch, n)
         self.round, self.scratch = self._views[n]
-        return ActionRows(rows, pairs, space)
+        return ActionRows(*actions, pairs, space)
 
     # --- one round ------------------------------------------------------------------------------------------
 
