@@ -529,7 +529,7 @@ def test_an_action_that_is_not_there(action):
     [
         ({"n_classes": 3}, "leave out n_classes"),
         ({"classes": ["a", "b"]}, "leave out n_classes"),
-        ({"features": "auto"}, "arrays"),
+        ({"features": "auto"}, "leave out n_features=... and norm=..."),
         ({"algorithm": "advised-gaptron"}, "frugal-gaptron"),
         ({"algorithm": "gaptron"}, "frugal-gaptron, softmax, squarecb|epsilon-greedy"),
         ({"feedback": "apple-tasting"}, "'full' or 'bandit'"),
