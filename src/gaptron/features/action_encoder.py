@@ -8,7 +8,7 @@ Columns of the context and columns of the actions are apart: a "price" of both i
 
 and its row, crosses included, has norm 1. The constant is the context's. A column that a context or an action does not
 have gives nothing; one that it has without a value is missing, as in `Encoder`. All rows of a round are encoded by the
-rounds before it, so that their order does not matter.
+rounds before it, whatever their order.
 """
 
 import functools

@@ -792,6 +792,8 @@ class Learner:
             raise SettingError("give either classes=[...], all labels, old and new, or n_features=..., the new width")
         if classes is not None and self._actions is not None:
             raise SettingError("this learner chooses between actions and has no labels to add")
+        if n_features is not None and self._encoder is not None:
+            raise SettingError("a learner with features=... adds columns by itself: leave out n_features")
         with self._lock.writing:
             if classes is not None:
                 self._grow_labels(Classes(classes))
@@ -862,28 +864,23 @@ class Learner:
     def _warm_up_actions(self, X: Any, sparse: bool, one_by_one: bool, play: bool) -> None:
         """`warm_up` of an untrained learner, with two actions."""
         given = cast(ActionArguments, self._actions)
-        answer: dict[str, Any] = {"correct": True}
+        full = self.problem.feedback is Feedback.FULL
+        rounds: Any
         if self._encoder is not None:
-            records = ActionRecords.of([{"actions": {"0": {}, "1": {}}}] if X is None else X)[:1]
-            name = records[0].ids[0]
-            if one_by_one:
-                full = self.problem.feedback is Feedback.FULL
-                self.learn(self.decide(actions=records[0]), **({"action": name} if full else answer))
-                self.scores(records)
-            if play and not self._engine.epsilon:
-                self.play(records, [name])
-            return
-        if X is None:
-            zeros = np.zeros((2, self.problem.n_features or 1))
-            X = sp.csr_array(zeros) if sparse else zeros
-        rounds = given.rounds(X)[:1]
-        given.engine.begin(rounds.width, rounds.sparse if self._engine.state is None else sparse, rounds.longest or 1.0)
+            rounds = ActionRecords.of([{"actions": {"0": {}, "1": {}}}] if X is None else X)[:1]
+            right: Any = rounds[0].ids[0]
+        else:
+            if X is None:
+                zeros = np.zeros((2, self.problem.n_features or 1))
+                X = sp.csr_array(zeros) if sparse else zeros
+            rounds, right = given.rounds(X)[:1], 0
+            as_sparse = rounds.sparse if self._engine.state is None else sparse
+            given.engine.begin(rounds.width, as_sparse, rounds.longest or 1.0)
         if one_by_one:
-            full = self.problem.feedback is Feedback.FULL
-            self.learn(self.decide(actions=rounds[0]), **({"action": 0} if full else answer))
+            self.learn(self.decide(actions=rounds[0]), **({"action": right} if full else {"correct": True}))
             self.scores(rounds)
         if play and not self._engine.epsilon:
-            self.play(rounds, [0])
+            self.play(rounds, [right])
 
     def _untrained(self) -> "Learner":
         """A learner made with the same arguments, that has learned nothing."""
