@@ -70,8 +70,8 @@ class Learner:
         actions: every round brings its own actions, each with its own features, in place of K labels; see docs page
             "Actions with features".
         n_features: the width of the examples. Left out, the first examples set it.
-        features: "auto" or `Features(...)`: examples are given by name, with words, missing values and times; see
-            `gaptron.features`. Left out, examples are arrays of numbers.
+        features: "auto" or `Features(...)`: examples, or the context and the actions of a round, are given by name,
+            with words, missing values and times; see `gaptron.features`. Left out, they are arrays of numbers.
         feedback: "full" (the true label is revealed), "bandit" (only whether the label played was correct), or a graph:
             a boolean K × K matrix, or "apple-tasting" or "label-efficient" (playing the row's label reveals the true
             label if it is the column's).
