@@ -57,14 +57,13 @@ from gaptron.types import (
 )
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
-DEFAULT_FOR_ACTIONS = "frugal-gaptron"
 
 
 class Learner:
     """An online multiclass learner: it predicts a label for each example, then learns from the feedback.
 
     Args:
-        algorithm: a name from `gaptron.algorithms.NAMES`. Left out, advised-gaptron; with `actions`, frugal-gaptron.
+        algorithm: a name from `gaptron.algorithms.NAMES`. Left out, advised-gaptron.
         n_classes: the number of labels, which are then 0..K-1; or give `classes`.
         classes: the labels, of any kind.
         actions: every round brings its own actions, each with its own features, in place of K labels; see docs page
@@ -122,7 +121,7 @@ class Learner:
         **settings: Any,
     ) -> None:
         if algorithm is None:
-            algorithm = DEFAULT_FOR_ACTIONS if actions else DEFAULT
+            algorithm = DEFAULT
         module = load(algorithm)
         if flag("actions", actions):
             _check_actions(algorithm, n_classes, classes, feedback)
@@ -977,7 +976,7 @@ class Learner:
     def _pending_tree(self, waiting: list[Decision]) -> dict[str, Any]:
         rows = [self._row_of(decision) for decision in waiting]
         if self._actions is not None:
-            return action_decision.as_tree(cast(list[ActionDecision], waiting), rows)
+            return action_decision.as_tree(cast(list[ActionDecision], waiting), rows, self._engine.late_fields)
         return as_tree(waiting, rows, self.problem.n_classes, self._engine.late_fields)
 
     def __setstate__(self, tree: dict[str, Any]) -> None:
