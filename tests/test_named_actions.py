@@ -115,6 +115,8 @@ def test_it_learns_and_new_actions_profit():
         ("frugal-gaptron", "full"),
         ("frugal-gaptron", "bandit"),
         pytest.param("squarecb", "bandit", marks=pytest.mark.slow),
+        pytest.param("advised-gaptron", "full", marks=pytest.mark.slow),
+        pytest.param("advised-gaptron", "bandit", marks=pytest.mark.slow),
     ],
 )
 def test_playing_rounds_is_deciding_and_learning_one_by_one(algorithm, feedback):
