@@ -536,7 +536,7 @@ def test_an_action_that_is_not_there(action):
     [
         ({"n_classes": 3}, "leave out n_classes"),
         ({"classes": ["a", "b"]}, "leave out n_classes"),
-        ({"features": "auto"}, "arrays"),
+        ({"features": "auto"}, "leave out n_features=... and norm=..."),
         ({"algorithm": "gaptron"}, "advised-gaptron, epsilon-greedy, frugal-gaptron, softmax, squarecb"),
         ({"feedback": "apple-tasting"}, "'full' or 'bandit'"),
         ({"feedback": np.eye(2, dtype=bool)}, "'full' or 'bandit'"),
