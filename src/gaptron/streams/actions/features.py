@@ -19,7 +19,7 @@ def flatten(given: Any, what: str, *, vw: bool = False) -> dict[str, Any]:
     Args:
         given: the object.
         what: its name in errors.
-        vw: follow Vowpal Wabbit: names that begin with _ are no features, and names may contain words, as user=student.
+        vw: follow Vowpal Wabbit: skip names that begin with _, and read words in names, as in user=student.
 
     Returns:
         Name → number, text, boolean or None. Numbers in an array are numbered (scores.0, scores.1), its texts are words
