@@ -25,6 +25,7 @@ from tests.plain_actions import LAYOUTS, give_feedback, learner, together, world
 ABLE = [("frugal-gaptron", "full"), ("frugal-gaptron", "bandit"), ("softmax", "full")]
 ABLE += [("squarecb", "bandit"), ("epsilon-greedy", "bandit")]
 PHI = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.3, 0.3, -1.0]])
+WITH_CONTEXTS = ActionExamples.of(np.concatenate([PHI, PHI[:2]]), [3, 2], sp.csr_array([[0, 1.0, 2.0], [0, 3.0, 0]]))
 
 
 def able(algorithm, feedback, **more):
@@ -257,11 +258,15 @@ def test_a_file_before_the_first_round(tmp_path):
         ("drawn_with", lambda a: a + 1.0),
         ("rows", lambda rows: rows | {"indices": rows["indices"] + 9}),
         ("rows", lambda rows: rows | {"indptr": rows["indptr"][:-1]}),
+        ("contexts", lambda rows: rows | {"indices": rows["indices"] + 9}),
+        ("contexts", lambda rows: rows | {"indices": rows["indices"] * 0}),
+        ("contexts", lambda rows: rows | {"values": rows["values"] * np.nan}),
+        ("contexts", lambda rows: rows | {"indptr": rows["indptr"][:-1]}),
     ],
 )
 def test_a_forged_pending_decision_is_refused(name, change, tmp_path):
     who = learner("bandit")
-    held = [who.decide(actions=Phi) for Phi in (PHI, PHI[:2])]
+    held = [who.decide(actions=offer) for offer in WITH_CONTEXTS]
     tree = who.__getstate__()
     assert len(held) == 2
     tree["pending"][name] = change(tree["pending"][name])
@@ -344,6 +349,70 @@ def test_epsilon_draws_a_share_uniformly_over_the_available_actions():
     np.testing.assert_allclose(who.distribution(PHI[:2]), decision.distribution[:2])
     with pytest.raises(SettingError, match="epsilon"):
         who.play([PHI], [0])
+
+
+# --- contexts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_context_changes_nothing_where_the_algorithm_has_no_use_for_it(layout):
+    offers, right = world(60)
+    contexts = np.pad(np.random.default_rng(1).normal(size=(60, 2)), ((0, 0), (4, 0)))
+    wide = [np.pad(Phi, ((0, 0), (0, 2))) for Phi in offers]
+    counts = [len(Phi) for Phi in offers]
+    rows = LAYOUTS[layout](np.concatenate(wide))
+    plain, given = ActionExamples.of(rows, counts), ActionExamples.of(rows, counts, sp.csr_array(contexts))
+    for algorithm, feedback in ABLE:
+        one, other, single = (able(algorithm, feedback) for _ in range(3))
+        one.play(plain, right)
+        other.play(given, right)
+        assert portrait(one) == portrait(other)
+        for t in range(60):
+            give_feedback(single, single.decide(actions=given[t]), right[t])
+        assert portrait(one) == portrait(single)
+
+
+def test_a_round_of_many_has_its_own_context():
+    contexts = np.array([[0, 0, 0, 2.0], [0, 0, 0, 0], [0, 0, 0, -1.0]])
+    rows = np.pad(np.concatenate([PHI, PHI, PHI[:2]]), ((0, 0), (0, 1)))
+    rounds = ActionExamples.of(rows, [3, 3, 2], contexts.astype(np.float32))
+    for part, expected in ((rounds, contexts), (rounds[1:], contexts[1:]), (rounds[1:][1:], contexts[2:])):
+        for t, row in enumerate(expected):
+            np.testing.assert_array_equal(part[t].context.indices, np.flatnonzero(row))
+            np.testing.assert_array_equal(part[t].context.values, row[row != 0.0])
+            whole = part[t].as_examples()
+            np.testing.assert_array_equal(whole[0].context.values, part[t].context.values)
+    kept = rounds.only(np.tile([True, False], 4))
+    assert [len(kept[t].places) for t in range(3)] == [2, 1, 1]
+    np.testing.assert_array_equal(kept[2].context.values, [-1.0])
+
+
+def test_pending_decisions_keep_their_contexts_in_a_file(tmp_path):
+    who = learner("bandit")
+    held = [who.decide(actions=offer) for offer in WITH_CONTEXTS]
+    who.save(tmp_path / "model")
+    back = Learner.load(tmp_path / "model")
+    for decision in held:
+        for one, other in zip(back.pending[decision.round]._x.context, decision._x.context):
+            np.testing.assert_array_equal(one, other)
+            assert (one.dtype, one.flags.writeable) == (other.dtype, other.flags.writeable)
+    assert len(held[0]._x.context.values) == 2
+
+
+@pytest.mark.parametrize(
+    ("contexts", "words"),
+    [
+        (np.zeros((1, 3)), "one row for each of 2 rounds"),
+        (np.zeros((2, 2)), "as many columns as the actions have, 3"),
+        (np.full((2, 3), np.nan), "row 0 of contexts holds NaN"),
+        (np.full((2, 3), 1e200), "row 0 of contexts"),
+        (np.zeros(2), "contexts must have two dimensions"),
+        ([["a", "b", "c"]] * 2, "contexts"),
+    ],
+)
+def test_bad_contexts_are_refused(contexts, words):
+    with pytest.raises(InputError, match=words):
+        ActionExamples.of(PHI, [2, 1], contexts)
 
 
 # --- bad input ----------------------------------------------------------------------------------------------
@@ -460,7 +529,7 @@ def test_an_action_that_is_not_there(action):
     [
         ({"n_classes": 3}, "leave out n_classes"),
         ({"classes": ["a", "b"]}, "leave out n_classes"),
-        ({"features": "auto"}, "arrays"),
+        ({"features": "auto"}, "leave out n_features=... and norm=..."),
         ({"algorithm": "advised-gaptron"}, "frugal-gaptron"),
         ({"algorithm": "gaptron"}, "frugal-gaptron, softmax, squarecb|epsilon-greedy"),
         ({"feedback": "apple-tasting"}, "'full' or 'bandit'"),

@@ -67,10 +67,18 @@ class SparseRow(NamedTuple):
 Rows = NDArray[np.float64] | Sparse
 
 
-class ActionRows(NamedTuple):
-    """The actions of one round, each with its own features. It takes the place of an example."""
+class ActionRound(NamedTuple):
+    """The actions of one round, each with its own features, and what they share."""
 
     rows: Rows  # one row per action
+    context: SparseRow  # features of the round itself, in columns of their own; empty: none
+
+
+class ActionRows(NamedTuple):
+    """The same with buffers. It takes the place of an example."""
+
+    rows: Rows
+    context: SparseRow
     pairs: Matrix  # buffer: ‖φ_j - φ_k‖² of every two actions, if there are few; `kernels.rows.sqnorm` fills it
     space: Vector  # buffer: four numbers per feature, zero between two calls
 
@@ -80,6 +88,7 @@ class ActionRounds(NamedTuple):
 
     first: Integers
     rows: Rows
+    contexts: Sparse  # one row per round
 
 
 Row = NDArray[np.float64] | SparseRow

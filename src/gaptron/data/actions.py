@@ -4,7 +4,8 @@
     rounds = checked_actions([Phi, ...])         the same from one matrix per round
     offer = checked_offer(Phi, available)        one round, without the actions that are not available
 
-Each action is one row. The rules for numbers and norms are those of `gaptron.data.examples`.
+Each action is one row. A round may also have a context: one sparse row of what its actions share, in columns that no
+action uses. The rules for numbers and norms are those of `gaptron.data.examples`.
 """
 
 import functools
@@ -30,8 +31,19 @@ from gaptron.data.examples import (
 )
 from gaptron.data.feedback import as_rewards
 from gaptron.errors import InputError
-from gaptron.types import MOST_ACTIONS, ActionRounds, Integers, Matrix, Rows, Sparse, Vector
+from gaptron.types import (
+    MOST_ACTIONS,
+    ActionRound,
+    ActionRounds,
+    Integers,
+    Matrix,
+    Rows,
+    Sparse,
+    SparseRow,
+    Vector,
+)
 
+NO_CONTEXT = SparseRow(sealed(np.zeros(0, dtype=np.int32)), sealed(np.zeros(0)))
 MOST_COLUMNS = 2**31 - 1  # of matrices whose indices take 32 bits
 
 
@@ -39,6 +51,7 @@ class Offer(NamedTuple):
     """The checked actions of one round that may be played."""
 
     rows: Rows  # dense rows in float64, or sparse ones
+    context: SparseRow  # of the round, read-only
     width: int
     norm: float  # the largest of an action
     places: Integers  # the row of each action in what the caller gave
@@ -51,12 +64,13 @@ class Offer(NamedTuple):
 
     def as_examples(self) -> "ActionExamples":
         """Return the round as the only one of many."""
-        K = len(self.places)
-        return ActionExamples(self.rows, self.width, sealed(np.array([0, K])), np.full(K, self.norm))
+        K, ends = len(self.places), sealed(np.array([0, len(self.context.indices)], dtype=np.int32))
+        first, norms = sealed(np.array([0, K])), np.full(K, self.norm)
+        return ActionExamples(self.rows, self.width, first, norms, Sparse(ends, *self.context))
 
-    def in_layout(self, sparse: bool) -> Rows:
-        """Return the rows in the layout of the learner's weights."""
-        return _in_layout(self.rows, self.width, sparse)
+    def in_layout(self, sparse: bool) -> ActionRound:
+        """Return the rows in the layout of the learner's weights, and the context."""
+        return ActionRound(_in_layout(self.rows, self.width, sparse), self.context)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,26 +82,30 @@ class ActionExamples:
         width: the number of columns.
         first: T + 1 numbers: the actions of round t are the rows from first[t] to first[t+1].
         norms: the norm of each row.
+        contexts: one row per round, sparse, in float64.
     """
 
     rows: Rows
     width: int
     first: Integers
     norms: Vector
+    contexts: Sparse
 
     @classmethod
-    def of(cls, rows: Any, counts: Any) -> Self:
+    def of(cls, rows: Any, counts: Any, contexts: Any = None) -> Self:
         """Check the actions of many rounds.
 
         Args:
             rows: one row per action, of all rounds in order: an array or a SciPy sparse matrix.
             counts: how many actions each round has: T whole numbers from 1 to 200.
+            contexts: one row per round of features that its actions share, as wide as `rows`: an array or a SciPy
+                sparse matrix. Its columns should be 0 in every action. Left out: there are none.
 
         Returns:
             The checked actions, without a copy where type and order are right.
 
         Raises:
-            InputError: the rows are not finite numbers, or the counts do not fit them.
+            InputError: the rows are not finite numbers, or the counts or the contexts do not fit them.
         """
         found = within_range(measured(rows, "actions"), "actions")
         given = np.asarray(counts)
@@ -95,11 +113,11 @@ class ActionExamples:
             raise InputError("counts must hold the number of actions of each round, as whole numbers")
         wrong = np.flatnonzero((given < 1) | (given > MOST_ACTIONS))
         if wrong.size:
-            raise InputError(f"round {wrong[0]}: {_wrong_count(int(given[wrong[0]]))}")
+            raise InputError(f"round {wrong[0]}: {wrong_count(int(given[wrong[0]]))}")
         first = np.concatenate([[0], np.cumsum(given, dtype=np.int64)])
         if first[-1] != len(found):
             raise InputError(f"counts sum to {first[-1]}, but there are {len(found)} rows of actions")
-        return cls(found.rows, found.width, sealed(first), found.norms)
+        return cls(found.rows, found.width, sealed(first), found.norms, _contexts(contexts, len(given), found.width))
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -114,14 +132,14 @@ class ActionExamples:
             if step != 1:
                 raise InputError("take consecutive rounds: the step must be 1")
             stop = max(start, stop)
-            return ActionExamples(self.rows, self.width, self.first[start : stop + 1], self.norms)
+            contexts = self.contexts._replace(indptr=self.contexts.indptr[start : stop + 1])
+            return ActionExamples(self.rows, self.width, self.first[start : stop + 1], self.norms, contexts)
         at = range(len(self))[at]
-        return self._offer(np.arange(self.first[at], self.first[at + 1]), self.first.item(at + 1) - self.first.item(at))
-
-    def _offer(self, rows: Integers, count: int) -> Offer:
-        """The round whose rows these are, of `count` actions."""
-        norm = float(self.norms[rows].max())
-        return Offer(_taken(self.rows, self.width, rows), self.width, norm, rows - rows[0], count)
+        rows = np.arange(self.first[at], self.first[at + 1])
+        inside = slice(self.contexts.indptr.item(at), self.contexts.indptr.item(at + 1))
+        context = SparseRow(*(sealed(part[inside].copy()) for part in self.contexts[1:]))
+        own = _taken(self.rows, self.width, rows)
+        return Offer(own, context, self.width, float(self.norms[rows].max()), rows - rows[0], len(rows))
 
     @property
     def counts(self) -> Integers:
@@ -148,10 +166,10 @@ class ActionExamples:
             The actions as compiled code reads them.
         """
         if self.sparse == sparse:
-            return ActionRounds(self.first, self.rows)
+            return ActionRounds(self.first, self.rows, self.contexts)
         start, stop = self.first[[0, -1]]
         rows = _in_layout(_taken(self.rows, self.width, np.arange(start, stop)), self.width, sparse)
-        return ActionRounds(sealed(self.first - start), rows)
+        return ActionRounds(sealed(self.first - start), rows, self.contexts)
 
     def only(self, allowed: NDArray[np.bool_]) -> "ActionExamples":
         """Leave out actions.
@@ -165,7 +183,8 @@ class ActionExamples:
         kept = np.add.reduceat(allowed, self.first[:-1] - self.first[0], dtype=np.int64)
         at = np.flatnonzero(allowed) + self.first[0]
         first = np.concatenate([[0], np.cumsum(kept)])
-        return ActionExamples(_taken(self.rows, self.width, at), self.width, sealed(first), self.norms[at])
+        rows = _taken(self.rows, self.width, at)
+        return ActionExamples(rows, self.width, sealed(first), self.norms[at], self.contexts)
 
     def as_matrix(self) -> Any:
         """Return the rows of these rounds as a float64 array or a SciPy matrix."""
@@ -228,7 +247,8 @@ def checked_offer(actions: Any, available: Any) -> Offer:
     found = within_range(measured(matrix, "actions"), "actions")
     K = len(found)
     rows = np.arange(K) if available is None else available_rows(available, K)
-    return Offer(_taken(found.rows, found.width, rows), found.width, float(found.norms[rows].max()), rows, K)
+    own = _taken(found.rows, found.width, rows)
+    return Offer(own, NO_CONTEXT, found.width, float(found.norms[rows].max()), rows, K)
 
 
 def _usual_round(matrix: Any) -> Offer | None:
@@ -260,7 +280,7 @@ def _usual_round(matrix: Any) -> Offer | None:
     least, most = squares.min(), squares.max()
     if not SMALLEST_NORM**2 <= least <= most <= LARGEST_NORM**2:  # also if one is NaN
         return None
-    return Offer(rows, width, math.sqrt(most), np.arange(K), K)
+    return Offer(rows, NO_CONTEXT, width, math.sqrt(most), np.arange(K), K)
 
 
 @functools.cache
@@ -361,11 +381,26 @@ def _one_matrix(actions: Any, name: str) -> Any:
     if actions.ndim != 2:
         raise InputError(f"{name} must be a matrix with one row per action; it has {actions.ndim} dimensions")
     if not 1 <= actions.shape[0] <= MOST_ACTIONS:
-        raise InputError(f"{name}: {_wrong_count(actions.shape[0])}")
+        raise InputError(f"{name}: {wrong_count(actions.shape[0])}")
     return actions
 
 
-def _wrong_count(count: int) -> str:
+def _contexts(contexts: Any, rounds: int, width: int) -> Sparse:
+    """Check the contexts of many rounds; None: all of them are empty."""
+    if contexts is None:
+        return Sparse(sealed(np.zeros(rounds + 1, dtype=np.int32)), *NO_CONTEXT)
+    found = within_range(measured(contexts, "contexts"), "contexts")
+    if len(found) != rounds or found.width != width:
+        raise InputError(
+            f"contexts has {len(found)} rows and {found.width} columns; give one row for each of {rounds} rounds, and "
+            f"as many columns as the actions have, {width}"
+        )
+    indptr, indices, values = parts_of(as_table(sp.csr_array(_table(found.rows, width).astype(np.float64))))
+    return Sparse(indptr, indices, values)
+
+
+def wrong_count(count: int) -> str:
+    """Say what is wrong with a number of actions."""
     if count < 1:
         return "there is no action, and a round needs at least one"
     return f"there are {count} actions, and a round may have at most {MOST_ACTIONS}: choose candidates first"

@@ -119,18 +119,18 @@ def rows_of(rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def rows_from(tree: Any, count: int, sparse: bool, n_features: int) -> list[Row]:
-    """Convert the arrays of `rows_of` back to rows, dense or sparse."""
-    check_words(tree, ("indptr", "indices", "values"), "pending.rows")
-    indptr, indices, values = (array_of(tree[name], "pending.rows") for name in ("indptr", "indices", "values"))
+def rows_from(tree: Any, count: int, sparse: bool, n_features: int, name: str = "pending.rows") -> list[Row]:
+    """Convert the arrays of `rows_of` back to rows, dense or sparse; `name` is what errors call them."""
+    check_words(tree, ("indptr", "indices", "values"), name)
+    indptr, indices, values = (array_of(tree[part], name) for part in ("indptr", "indices", "values"))
     if not (indptr.dtype == indices.dtype == np.int64 and values.dtype == np.float64):
-        raise ValueError("pending.rows is of the wrong types")
+        raise ValueError(f"{name} is of the wrong types")
     if len(indptr) != count + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values):
-        raise ValueError("pending.rows does not hold a row for each decision")
+        raise ValueError(f"{name} does not hold a row for each decision")
     if (np.diff(indptr) < 0).any() or not np.isfinite(values).all():
-        raise ValueError("pending.rows is damaged")
+        raise ValueError(f"{name} is damaged")
     if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
-        raise ValueError(f"pending.rows holds a column outside 0..{n_features - 1}")
+        raise ValueError(f"{name} holds a column outside 0..{n_features - 1}")
     if not sparse:
         check_size(count, n_features, tree)
     kind = np.int32 if n_features <= np.iinfo(np.int32).max else np.int64
@@ -138,7 +138,7 @@ def rows_from(tree: Any, count: int, sparse: bool, n_features: int) -> list[Row]
     for start, stop in pairwise(indptr):
         places = indices[start:stop]
         if (np.diff(places) <= 0).any():
-            raise ValueError("pending.rows holds a column twice")
+            raise ValueError(f"{name} holds a column twice")
         if sparse:
             rows.append(SparseRow(places.astype(kind), values[start:stop].copy()))
         else:

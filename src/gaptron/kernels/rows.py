@@ -63,12 +63,13 @@ row.__doc__ = "Return a view of example t of X."
 
 
 def _actions_dense(X: Any, t: int, pairs: Matrix, space: Vector) -> Any:
-    return ActionRows(X.rows[X.first[t] : X.first[t + 1]], pairs, space)
+    return ActionRows(X.rows[X.first[t] : X.first[t + 1]], row(X.contexts, t), pairs, space)
 
 
 def _actions_sparse(X: Any, t: int, pairs: Matrix, space: Vector) -> Any:
     rows = X.rows
-    return ActionRows(Sparse(rows.indptr[X.first[t] : X.first[t + 1] + 1], rows.indices, rows.values), pairs, space)
+    own = Sparse(rows.indptr[X.first[t] : X.first[t + 1] + 1], rows.indices, rows.values)
+    return ActionRows(own, row(X.contexts, t), pairs, space)
 
 
 actions_of = by_type(lambda X, *_: _actions_sparse if holds_sparse(X) else _actions_dense, _actions_dense, view=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gaptron.data import state_tree
-from gaptron.data.examples import sealed
+from gaptron.data.examples import sealed, sealed_row
 from gaptron.learner.decision import ALL_AVAILABLE, NO_ADVICE, Decision, decision_of
-from gaptron.types import MOST_ACTIONS, Integers, Row, Rows, Sparse, SparseRow, Vector
+from gaptron.types import MOST_ACTIONS, ActionRound, Integers, Row, Rows, Sparse, SparseRow, Vector
 
 if TYPE_CHECKING:
     from gaptron.learner import Learner
@@ -21,7 +21,7 @@ class ActionDecision(Decision):
     """An action that `Learner.decide` drew, and the rows of all actions that could be played.
 
     Attributes:
-        label: the action drawn: its row in what the caller gave.
+        label: the action drawn: its id, or its row in what the caller gave.
         propensity: the probability with which it was drawn.
         round: the number of the decision, from 1.
     """
@@ -29,15 +29,21 @@ class ActionDecision(Decision):
     _z: Vector = field(repr=False, kw_only=True)  # the scores
     _places: Integers = field(repr=False, kw_only=True)  # the row, in what the caller gave, of each action
     _count: int = field(repr=False, kw_only=True)  # how many actions the caller gave
+    _ids: tuple[str | int, ...] | None = field(repr=False, kw_only=True)  # of the actions; None: they are rows
 
     @property
     def action(self) -> Any:
-        """The action drawn: its row in what the caller gave."""
+        """The action drawn: its id, or its row in what the caller gave."""
         return self.label
 
     @property
-    def distribution(self) -> Vector:
-        """The probability of every action that the caller gave; 0 for those that were not available."""
+    def distribution(self) -> Any:
+        """The probability of every action that the caller gave; 0 for those that were not available.
+
+        With named features a dict id → probability, without the excluded actions.
+        """
+        if self._ids is not None:
+            return dict(zip(self._ids, self._p.tolist()))
         p = np.zeros(self._count)
         p[self._places] = self._p
         return p
@@ -47,7 +53,8 @@ class ActionDecision(Decision):
         """The available actions with their probabilities of being drawn: the one drawn, then the rest by score."""
         order = np.argsort(-self._z, kind="stable")
         order = np.concatenate([[self._code], order[order != self._code]])
-        return [(self._places.item(k), self._p.item(k)) for k in order]
+        names = self._places.tolist() if self._ids is None else self._ids
+        return [(names[k], self._p.item(k)) for k in order]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As `Decision.__reduce__`."""
@@ -60,11 +67,12 @@ def _record(values: dict[str, Any]) -> ActionDecision:
     return ActionDecision(**values)
 
 
-def at_width(rows: Rows, width: int) -> Rows:
-    """Rows of actions with as many columns; new ones are 0."""
+def at_width(actions: ActionRound, width: int) -> ActionRound:
+    """The actions with as many columns; new ones are 0."""
+    rows = actions.rows
     if isinstance(rows, Sparse) or rows.shape[1] == width:
-        return rows
-    return sealed(np.pad(rows, ((0, 0), (0, width - rows.shape[1]))))
+        return actions
+    return actions._replace(rows=sealed(np.pad(rows, ((0, 0), (0, width - rows.shape[1])))))
 
 
 # --- in a file ------------------------------------------------------------------------------------------------
@@ -73,10 +81,10 @@ PER_DECISION = ("round", "code", "drawn_with", "offered", "given")
 PER_ACTION = ("places", "scores", "drawn_from")
 
 
-def as_tree(waiting: list[ActionDecision], actions: list[Rows]) -> dict[str, Any]:
-    """Decisions, and the rows of their actions, as columns of plain values: one number per decision or per action."""
+def as_tree(waiting: list[ActionDecision], actions: list[ActionRound]) -> dict[str, Any]:
+    """Decisions, and their actions, as columns of plain values: one number per decision or per action."""
     rows: list[Row] = []
-    for own in actions:
+    for own, _ in actions:
         if isinstance(own, Sparse):
             rows += [SparseRow(own.indices[a:b], own.values[a:b]) for a, b in pairwise(own.indptr)]
         else:
@@ -92,12 +100,14 @@ def as_tree(waiting: list[ActionDecision], actions: list[Rows]) -> dict[str, Any
         "scores": np.concatenate([*nothing, *(d._z for d in waiting)]),
         "drawn_from": np.concatenate([*nothing, *(d._p for d in waiting)]),
         "rows": state_tree.rows_of(rows),
+        "contexts": state_tree.rows_of([each.context for each in actions]),
+        "ids": [list(d._ids) for d in waiting if d._ids is not None],
     }
 
 
 def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> list[ActionDecision]:
     """The decisions of `as_tree`. Raises `ValueError` for impossible values."""
-    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows"), "pending")
+    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows", "contexts", "ids"), "pending")
     n = len(state_tree.array_of(tree["round"], "pending.round"))
     total = len(state_tree.array_of(tree["places"], "pending.places"))
     whole, real = np.int64, np.float64
@@ -123,7 +133,10 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
         raise ValueError("a pending decision has probabilities outside [0, 1], or an action of probability 0")
     if not ((u >= 0.0).all() and (u < 1.0).all()):
         raise ValueError("a pending decision has a draw outside [0, 1)")
-    rows = state_tree.rows_from(tree["rows"], total, engine.sparse, learner.problem.n_features)
+    width = learner.problem.n_features
+    rows = state_tree.rows_from(tree["rows"], total, engine.sparse, width)
+    contexts: list[Any] = state_tree.rows_from(tree["contexts"], n, True, width, "pending.contexts")
+    ids = _ids_from(tree["ids"], offered, named=learner.features is not None)
     decisions = []
     for i, (start, stop) in enumerate(pairwise(starts)):
         own = places[start:stop].copy()
@@ -131,11 +144,11 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
             raise ValueError("a pending decision has an action twice")
         decisions.append(
             ActionDecision(
-                label=own.item(codes[i]),
+                label=own.item(codes[i]) if ids is None else ids[i][codes[i]],
                 propensity=float(p[start + codes[i]]),
                 round=int(rounds[i]),
                 _code=int(codes[i]),
-                _x=_stacked(rows[start:stop]),  # type: ignore[arg-type]
+                _x=ActionRound(_stacked(rows[start:stop]), sealed_row(contexts[i])),  # type: ignore[arg-type]
                 _p=p[start:stop].copy(),
                 _u=float(u[i]),
                 _advice=NO_ADVICE,
@@ -145,9 +158,33 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
                 _z=z[start:stop].copy(),
                 _places=own,
                 _count=int(given[i]),
+                _ids=None if ids is None else ids[i],
             )
         )
     return decisions
+
+
+def _ids_from(tree: Any, offered: Integers, *, named: bool) -> list[tuple[str | int, ...]] | None:
+    """The ids of the actions of each decision; None if actions are rows."""
+    if type(tree) is not list or len(tree) != (len(offered) if named else 0):
+        raise ValueError("pending.ids does not have the ids of each decision")
+    for one, count in zip(tree, offered.tolist()):
+        if type(one) is not list or len(one) != count or not all(type(name) in (str, int) for name in one):
+            raise ValueError("a pending decision has ids that do not fit its actions")
+        if len(set(map(str, one))) < count:
+            raise ValueError("a pending decision has an id twice")
+    return list(map(tuple, tree)) if named else None
+
+
+def without_columns(actions: ActionRound, retired: Integers) -> ActionRound:
+    """The actions without what they have in some columns, which other actions have by now."""
+    rows: Any = actions.rows
+    stale = np.isin(rows.indices, retired)
+    return (
+        actions._replace(rows=rows._replace(values=sealed(np.where(stale, 0.0, rows.values))))
+        if stale.any()
+        else actions
+    )
 
 
 def _stacked(rows: list[Row]) -> Rows:

@@ -12,7 +12,7 @@ from gaptron.kernels.compile.specialize import specialize
 from gaptron.learner.action_trace import ActionTrace
 from gaptron.learner.chunks import MOST
 from gaptron.learner.engine import DENSE_BLOCK, Engine, loop_module, with_epsilon
-from gaptron.types import MOST_ACTIONS, ActionRows, Flags, Matrix, Problem, Rows, Sparse, Vector
+from gaptron.types import MOST_ACTIONS, ActionRound, ActionRows, Flags, Matrix, Problem, Sparse, Vector
 
 
 class ActionEngine(Engine):
@@ -29,14 +29,15 @@ class ActionEngine(Engine):
         pairs, space = actions_module().new_buffers(problem.n_features)
         return pairs, space, self._new_round(MOST_ACTIONS), scratch
 
-    def _use(self, rows: Rows) -> ActionRows:
+    def _use(self, actions: ActionRound) -> ActionRows:
         """Make `round` and `scratch` views for these actions, and return the actions with their buffers."""
+        rows = actions.rows
         n = len(rows.indptr) - 1 if isinstance(rows, Sparse) else len(rows)
         pairs, space, whole, scratch = self._whole
         if n not in self._views:
             self._views[n] = actions_module().first(whole, n), loop_module().cut(self.settings, scratch, n)
         self.round, self.scratch = self._views[n]
-        return ActionRows(rows, pairs, space)
+        return ActionRows(*actions, pairs, space)
 
     # --- one round ------------------------------------------------------------------------------------------
 
@@ -67,13 +68,12 @@ class ActionEngine(Engine):
             return MOST
         return max(1, min(MOST, DENSE_BLOCK // (MOST_ACTIONS * rounds.width)))
 
-    def play_actions(self, rounds: ActionExamples, trace: ActionTrace, part: slice) -> None:
+    def play_actions(self, chunk: ActionExamples, trace: ActionTrace, part: slice) -> None:
         """Play one chunk, and fill the rounds `part` of the trace. An interruption is handled as by `play`."""
         self.last_scored_round = 0
         played = loop_module().Played
         out = played(trace.codes[part], trace.top[part], trace.truth_probability[part], trace.notes[part])
-        chunk = rounds[part]
-        start, stop = chunk.first[[0, -1]] - rounds.first[0]
+        start, stop = trace.starts[part.start], trace.starts[part.stop]
         draws, before = self.rng.bit_generator.state, self.learned
         try:
             u, rewards = self.rng.random(len(chunk)), trace.rewards[start:stop].ravel()
