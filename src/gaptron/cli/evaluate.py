@@ -33,6 +33,7 @@ SHORT = 100  # do not recommend a replay of fewer rounds
 
 
 def evaluate(
+    context: typer.Context,
     log: Annotated[
         str, typer.Argument(help="A file of logged decisions, - for standard input, or the store of a service.")
     ],
@@ -62,6 +63,18 @@ def evaluate(
     seed: Annotated[int, options.seed(LEARN)] = 0,
     format_: Annotated[str, DATA("--format", help="jsonl, dsjson or obp; by default from the extension.")] = "",
     features: Annotated[int | None, DATA(min=1, help="Number of features (dsjson).")] = None,
+    actions: Annotated[bool, action_options.flag()] = False,
+    reward: Annotated[
+        str, action_options.ACTIONS(metavar="COLUMN", help="Tables: the column with the reward. Default: reward.")
+    ] = "",
+    costs: Annotated[str, action_options.role("costs")] = "",
+    id_: Annotated[str, action_options.role("id_")] = "",
+    round_: Annotated[str, action_options.role("round_")] = "",
+    action: Annotated[str, action_options.role("action")] = "",
+    propensity: Annotated[str, action_options.role("propensity")] = "",
+    played: Annotated[str, action_options.role("played")] = "",
+    right: Annotated[str, action_options.role("right")] = "",
+    in_context: Annotated[str, action_options.role("in_context")] = "",
     model: Annotated[str, DATA(help="The model in a service's store, if it has several.")] = "",
     skip_damaged: Annotated[
         bool, DATA("--skip-damaged", help="Skip lines that cannot be read, and list them.")
@@ -85,7 +98,10 @@ def evaluate(
     gaptron evaluate decisions.jsonl --load model.gaptron
 
     gaptron evaluate decisions.jsonl --probabilities mine
+
+    gaptron evaluate clicks.dsjson --actions -a squarecb
     """
+    action_options.check_applicable(context, actions, APPLICABLE)
     method = method or ("learning" if algorithm else "frozen")
     for_new = {"--loss": loss, "--norm": norm, "--radius": radius, "--horizon": horizon, "--set": set_}
     _check_options(algorithm, load, probabilities, method, [option for option, value in for_new.items() if value])
