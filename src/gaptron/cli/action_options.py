@@ -25,6 +25,7 @@ HELP = {
     "right": "Tables: the column with 1 for the right action. Default: right.",
     "in_context": "Tables: the columns of the context, separated by commas; by default those that do not differ.",
 }
+SEPARATOR = "\n"  # between names of columns in a model; the first has one before it
 ROLES = ("costs", "id_", "round_", "action", "propensity", "played", "right", "in_context")
 
 
@@ -58,37 +59,31 @@ class ActionFile:
         from gaptron.streams.actions.files import TABLES, format_of  # noqa: PLC0415
 
         saved = {} if model is None else model.reading
-        given = {
-            name.rstrip("_"): options.read_column(text) for name, text in self.roles.items() if name != "in_context"
-        }
-        given |= {"reward": options.read_column(self.reward), "context": None}
+        names = {"reward": self.reward, **self.roles}
+        given: dict[str, Any] = {name.rstrip("_"): options.read_column(text) for name, text in names.items()}
+        del given["in_context"]
         in_context: Any = self.roles["in_context"] or None
         if in_context is not None:
             in_context = [name.strip() for name in in_context.split(",")]
         elif format_of(self.path, self.format or None) in TABLES:
-            in_context = saved.get("context")
-        costs = self.roles["costs"] or None
-        stream = open_actions(
-            self.path,
-            format=self.format or None,
-            **given | {"costs": costs, "context": in_context},
-            damaged=self.damaged,
-        )
+            in_context = None if "context" not in saved else str(saved["context"]).split(SEPARATOR)[1:]
+        given |= {"costs": self.roles["costs"] or None, "context": in_context}
+        stream: ActionStream = open_actions(self.path, format=self.format or None, damaged=self.damaged, **given)
         return stream if self.limit is None else stream[: self.limit]
 
 
 def remember(learner: "Learner", stream: "ActionStream") -> None:
     """Keep in a learner what it needs to know to read further files in the same way."""
     if stream.context_columns is not None:
-        learner.reading["context"] = list(stream.context_columns)
+        learner.reading["context"] = SEPARATOR.join(["", *stream.context_columns])
 
 
-def declared(features: "Features", stream: "ActionStream") -> "Features":
+def declared(stream: "ActionStream", features: "Features | None" = None) -> "Features":
     """Return the declared features for a stream: ids that are only positions have no weights."""
     from gaptron import Features  # noqa: PLC0415
 
-    cross = features.cross or None
-    return Features(features.columns, cross=cross, ids=None if stream.named else False)
+    ids = None if stream.named else False
+    return Features(ids=ids) if features is None else Features(features.columns, cross=features.cross or None, ids=ids)
 
 
 def check_applicable(context: typer.Context, actions: bool, applicable: Collection[str]) -> None:

@@ -59,7 +59,7 @@ def _create(options: LearnerOptions, stream: "ActionStream") -> "Learner":
     return Learner(
         options.algorithm or None,
         actions=True,
-        features=declared(options.features, stream),
+        features=declared(stream, options.features),
         feedback=options.feedback or ("full" if stream.kind == "right" else "bandit"),
         horizon=options.horizon or stream.n_rounds,
         seed=options.seed,

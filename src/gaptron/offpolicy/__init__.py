@@ -1,5 +1,6 @@
 """Off-policy evaluation: estimate the mistakes of a policy from decisions that another policy made and logged."""
 
+from gaptron.offpolicy.action_decision_log import ActionDecisionLog
 from gaptron.offpolicy.action_log import ActionLog
 from gaptron.offpolicy.comparison_with_rule import max_excess_mistakes
 from gaptron.offpolicy.decision_log import DecisionLog
@@ -15,6 +16,7 @@ from gaptron.streams.json_lines import DamagedLogWarning
 
 __all__ = [
     "LOG_FORMATS",
+    "ActionDecisionLog",
     "ActionLog",
     "DamagedLogWarning",
     "DecisionLog",

@@ -109,20 +109,36 @@ def write(stream: ActionStream) -> Iterator[bytes]:
     """Yield the lines of a stream."""
     first = stream.first
     for t in range(stream.n_rounds):
-        actions = stream.actions[t]
-        line: dict[str, Any] = {"context": stream.contexts[t], "actions": _plain(actions)}
+        context, actions = stream.contexts[t], stream.actions[t]
+        if stream.kind == PLAYED:
+            drawn = int(stream.codes[t]), float(stream.propensity[t]), float(stream.reward[t])
+            yield encode(line_of("", context, actions, *drawn, stream.distribution_at(t)))
+            continue
+        line: dict[str, Any] = {"context": context, "actions": _plain(actions)}
         if stream.kind == REWARDS:
             rewards = stream.reward[first[t] : first[t + 1]].tolist()
             line[REWARDS] = {str(action): reward for action, reward in zip(actions, rewards)}
-        elif stream.kind == RIGHT:
-            line[RIGHT] = stream.action(t)
         else:
-            reward = {"probability": float(stream.propensity[t]), "reward": float(stream.reward[t])}
-            line |= {PLAYED: stream.action(t), **reward}
-            p = stream.distribution_at(t)
-            if p is not None:
-                line["distribution"] = {str(action): float(each) for action, each in zip(actions, p)}
+            line[RIGHT] = stream.action(t)
         yield encode(line)
+
+
+def line_of(
+    event: str,
+    context: dict[str, Any],
+    actions: dict[Any, dict[str, Any]],
+    code: int,
+    propensity: float,
+    reward: float,
+    p: Any,
+) -> dict[str, Any]:
+    """Return a decision as the JSON object of its line; `event` is its id, or "" for none."""
+    decision: dict[str, Any] = {"event": event} if event else {}
+    decision |= {"context": context, "actions": _plain(actions)}
+    decision |= {PLAYED: list(actions)[code], "probability": propensity, "reward": reward}
+    if p is not None:
+        decision["distribution"] = {str(action): float(each) for action, each in zip(actions, p)}
+    return decision
 
 
 def _plain(actions: dict[Any, dict[str, Any]]) -> Any:
