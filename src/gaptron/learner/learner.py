@@ -57,21 +57,20 @@ from gaptron.types import (
 )
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
-DEFAULT_FOR_ACTIONS = "frugal-gaptron"
 
 
 class Learner:
     """An online multiclass learner: it predicts a label for each example, then learns from the feedback.
 
     Args:
-        algorithm: a name from `gaptron.algorithms.NAMES`. Left out, advised-gaptron; with `actions`, frugal-gaptron.
+        algorithm: a name from `gaptron.algorithms.NAMES`. Left out, advised-gaptron.
         n_classes: the number of labels, which are then 0..K-1; or give `classes`.
         classes: the labels, of any kind.
         actions: every round brings its own actions, each with its own features, in place of K labels; see docs page
             "Actions with features".
         n_features: the width of the examples. Left out, the first examples set it.
-        features: "auto" or `Features(...)`: examples are given by name, with words, missing values and times; see
-            `gaptron.features`. Left out, examples are arrays of numbers.
+        features: "auto" or `Features(...)`: examples, or the context and the actions of a round, are given by name,
+            with words, missing values and times; see `gaptron.features`. Left out, they are arrays of numbers.
         feedback: "full" (the true label is revealed), "bandit" (only whether the label played was correct), or a graph:
             a boolean K × K matrix, or "apple-tasting" or "label-efficient" (playing the row's label reveals the true
             label if it is the column's).
@@ -122,7 +121,7 @@ class Learner:
         **settings: Any,
     ) -> None:
         if algorithm is None:
-            algorithm = DEFAULT_FOR_ACTIONS if actions else DEFAULT
+            algorithm = DEFAULT
         module = load(algorithm)
         if flag("actions", actions):
             _check_actions(algorithm, n_classes, classes, feedback)
@@ -807,6 +806,8 @@ class Learner:
             raise SettingError("give either classes=[...], all labels, old and new, or n_features=..., the new width")
         if classes is not None and self._actions is not None:
             raise SettingError("this learner chooses between actions and has no labels to add")
+        if n_features is not None and self._encoder is not None:
+            raise SettingError("a learner with features=... adds columns by itself: leave out n_features")
         with self._lock.writing:
             if classes is not None:
                 self._grow_labels(Classes(classes))
@@ -877,28 +878,23 @@ class Learner:
     def _warm_up_actions(self, X: Any, sparse: bool, one_by_one: bool, play: bool) -> None:
         """`warm_up` of an untrained learner, with two actions."""
         given = cast(ActionArguments, self._actions)
-        answer: dict[str, Any] = {"correct": True}
+        full = self.problem.feedback is Feedback.FULL
+        rounds: Any
         if self._encoder is not None:
-            records = ActionRecords.of([{"actions": {"0": {}, "1": {}}}] if X is None else X)[:1]
-            name = records[0].ids[0]
-            if one_by_one:
-                full = self.problem.feedback is Feedback.FULL
-                self.learn(self.decide(actions=records[0]), **({"action": name} if full else answer))
-                self.scores(records)
-            if play and not self._engine.epsilon:
-                self.play(records, [name])
-            return
-        if X is None:
-            zeros = np.zeros((2, self.problem.n_features or 1))
-            X = sp.csr_array(zeros) if sparse else zeros
-        rounds = given.rounds(X)[:1]
-        given.engine.begin(rounds.width, rounds.sparse if self._engine.state is None else sparse, rounds.longest or 1.0)
+            rounds = ActionRecords.of([{"actions": {"0": {}, "1": {}}}] if X is None else X)[:1]
+            right: Any = rounds[0].ids[0]
+        else:
+            if X is None:
+                zeros = np.zeros((2, self.problem.n_features or 1))
+                X = sp.csr_array(zeros) if sparse else zeros
+            rounds, right = given.rounds(X)[:1], 0
+            as_sparse = rounds.sparse if self._engine.state is None else sparse
+            given.engine.begin(rounds.width, as_sparse, rounds.longest or 1.0)
         if one_by_one:
-            full = self.problem.feedback is Feedback.FULL
-            self.learn(self.decide(actions=rounds[0]), **({"action": 0} if full else answer))
+            self.learn(self.decide(actions=rounds[0]), **({"action": right} if full else {"correct": True}))
             self.scores(rounds)
         if play and not self._engine.epsilon:
-            self.play(rounds, [0])
+            self.play(rounds, [right])
 
     def _untrained(self) -> "Learner":
         """A learner made with the same arguments, that has learned nothing."""
@@ -995,7 +991,7 @@ class Learner:
     def _pending_tree(self, waiting: list[Decision]) -> dict[str, Any]:
         rows = [self._row_of(decision) for decision in waiting]
         if self._actions is not None:
-            return action_decision.as_tree(cast(list[ActionDecision], waiting), rows)
+            return action_decision.as_tree(cast(list[ActionDecision], waiting), rows, self._engine.late_fields)
         return as_tree(waiting, rows, self.problem.n_classes, self._engine.late_fields)
 
     def __setstate__(self, tree: dict[str, Any]) -> None:
