@@ -14,7 +14,7 @@ from gaptron.errors import InputError
 from gaptron.features import ActionRecords
 from gaptron.learner import Learner
 from gaptron.offpolicy.log import NEAR_CERTAIN
-from gaptron.streams.actions.rounds import PLAYED, ActionStream
+from gaptron.streams.actions.rounds import PLAYED, NamedRounds
 from gaptron.types import Integers, Vector
 
 
@@ -32,7 +32,7 @@ class ActionLog:
         InputError: the rounds do not say which actions were played.
     """
 
-    stream: ActionStream
+    stream: NamedRounds
 
     def __post_init__(self) -> None:
         if self.stream.kind != PLAYED:
