@@ -180,7 +180,7 @@ def test_a_world_is_played_by_its_name():
     found, stream = values("play", "news:rounds=150", "--actions", "-a", "squarecb"), open_actions("news:rounds=150")
     starts = stream.first[:-1]
     assert found["best"] == pytest.approx(np.maximum.reduceat(stream.expected, starts).mean())
-    who = Learner("squarecb", actions=True, features="auto", feedback="bandit", horizon=150)
+    who = Learner("squarecb", actions=True, features="auto", feedback="bandit", horizon=150, seed=0)
     trace = who.play(stream.records, rewards=stream.reward)
     assert found["reward"] == pytest.approx(trace.reward.mean())
     assert found["share_of_best"] == pytest.approx(stream.expected[starts + trace.codes].mean() / found["best"])
