@@ -1,7 +1,7 @@
-"""A log of decisions between named actions, which every round brings anew.
+"""A log of decisions between named actions, which differ from round to round.
 
-It answers the questions that the estimates ask of a log of labels. Where that one has a matrix with a column per label,
-this one has a vector with one number per action, one round after the other.
+It has the methods that the estimates call on a log of labels. Where that one has a matrix with a column per label, this
+one has a vector with one number per action, one round after the other.
 """
 
 from dataclasses import dataclass
