@@ -559,7 +559,7 @@ def test_what_is_for_labels_is_refused_in_one_sentence():
     who = learner("bandit")
     with pytest.raises(SettingError, match="no labels"):
         who.grow(classes=["a", "b"])
-    with pytest.raises(SettingError, match="learn_logged"):
+    with pytest.raises(DecisionError, match="in place of label"):
         who.learn_logged(PHI, 0, 0.5, correct=True)
     with pytest.raises(SettingError, match="check_feedback"):
         who.check_feedback(0, correct=True)

@@ -377,15 +377,18 @@ class Learner:
 
     def learn_logged(
         self,
-        x: Any,
-        label: Any,
-        propensity: float,
+        x: Any = None,
+        label: Any = None,
+        propensity: Any = None,
         *,
         correct: bool | None = None,
         reward: float | None = None,
         truth: Any = None,
         available: Any = None,
         advice: Any = None,
+        actions: Any = None,
+        action: Any = None,
+        excluded: Any = None,
     ) -> None:
         """Learn from a decision of another policy.
 
@@ -398,9 +401,12 @@ class Learner:
             propensity: the probability with which it was drawn, at least 1e-6.
             correct: whether it was correct (bandit).
             reward: its reward, from 0 to 1 (bandit).
-            truth: the true label (full information or graph).
+            truth: the true label, or the right action (full information or graph).
             available: the labels that could be played. Left out, all could.
             advice: the prediction of your own model, where the algorithm takes it.
+            actions: with `actions=True`: the actions of the round, as `decide` takes them.
+            action: with `actions=True`, in place of the label: the row, or the id, of the action that was played.
+            excluded: with actions by name: the ids of those that could not be played.
 
         Raises:
             SettingError: the algorithm learns from how it drew its label, which a log does not contain.
@@ -408,27 +414,36 @@ class Learner:
             InputError: an argument does not fit this learner.
             InUseError: another thread is using this learner.
         """
-        engine = self._engine
-        if self._actions is not None:
-            raise SettingError("learn_logged is for labels: logged decisions between actions with features are not yet")
-        if engine.algorithm.CARD.own_coin:
+        if self._engine.algorithm.CARD.own_coin:
             raise SettingError(
                 f"{self.algorithm} learns from how it drew its label, which a log cannot say: use another algorithm"
             )
-        example, advice_row = self._arguments.example(x), self._arguments.advice_row(advice)
-        code, propensity = self._classes.code(label), number("propensity", propensity)
-        if not MIN_PROPENSITY <= propensity <= 1.0:
+        given: Any
+        advice_row, allowed = NO_ADVICE, ALL_AVAILABLE
+        if self._actions is not None:
+            if label is not None:
+                raise DecisionError("this learner chooses between actions: give action=... in place of label=...")
+            given = self._actions.offer(x, actions, available, excluded, advice)
+            code = self._actions.code(action, given, "action")
+            revealed, value = self._actions.logged_feedback(code, given, truth, correct, reward)
+        else:
+            if actions is not None or action is not None or excluded is not None:
+                raise InputError("actions=... is for a learner with actions=True; this one chooses between labels")
+            given, advice_row = self._arguments.example(x), self._arguments.advice_row(advice)
+            code, allowed = self._classes.code(label), self._arguments.available(available)
+            if len(allowed) and not allowed[code]:
+                raise InputError(f"label {label!r} was played, but it is not one of the available labels")
+            revealed, value = self._arguments.feedback(code, allowed, truth, correct, reward)
+        probability = number("propensity", propensity)
+        if not MIN_PROPENSITY <= probability <= 1.0:
             raise InputError(f"propensity={propensity!r} must lie between {MIN_PROPENSITY:g} and 1")
-        allowed = self._arguments.available(available)
-        if len(allowed) and not allowed[code]:
-            raise InputError(f"label {label!r} was played, but it is not one of the available labels")
-        revealed, value = self._arguments.feedback(code, allowed, truth, correct, reward)
+        engine = self._engine
         with self._lock.writing:
-            row = self._begin(example)
+            row = self._begin(given)
             self._conditions.off_policy = True
-            engine.score_logged(row, code, propensity, engine.rng.random(), advice_row, allowed)
+            engine.score_logged(row, code, probability, engine.rng.random(), advice_row, allowed)
             engine.commit(code)
-            engine.learn(row, code, revealed, value, propensity, np.zeros(1, dtype=np.bool_))
+            engine.learn(row, code, revealed, value, probability, np.zeros(1, dtype=np.bool_))
 
     def _begin(self, given: Any) -> Any:
         """Encode an example given by name, and make the weights if there are none; the row or rows in their layout."""
