@@ -196,7 +196,7 @@ async def list_keys(request: Request) -> Response:
 async def revoke_key(request: Request) -> Response:
     """Revoke a key."""
     keys, coordinator = _keys(request), _service(request).coordinator
-    key = keys.check_revocable(request.path_params["key"])
+    key = keys.check_revocable(request.path_params["key_id"])
     await coordinator.committer.call(lambda: coordinator.store.revoke_key(key.id))
     await asyncio.to_thread(keys.reload)
     return json_response(_key_info(key._replace(revoked=True)))

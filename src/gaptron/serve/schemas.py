@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from gaptron.data.values import MIN_PROPENSITY
+
 MAX_LABELS, MAX_FEATURES, MAX_BATCH = 1000, 10_000, 1000
 MAX_BODY_BYTES = 1 << 20
 MIN_TIMEOUT, MAX_TIMEOUT = 5.0, 7 * 86_400.0  # seconds
@@ -19,7 +21,8 @@ EventId = Annotated[
     str, Meta(pattern=EVENT_ID_PATTERN, description="Your id of the event: letters, digits and . _ : -, at most 128.")
 ]
 Label = Annotated[str, Meta(min_length=1, max_length=128)]
-Probability = Annotated[float, Meta(gt=0.0, le=1.0)]
+Labels = Annotated[list[Label], Meta(max_length=MAX_LABELS, extra_json_schema={"uniqueItems": True})]
+Probability = Annotated[float, Meta(gt=0.0, le=1.0, extra_json_schema={"minimum": MIN_PROPENSITY})]
 Share = Annotated[float, Meta(ge=0.0, lt=1.0)]
 Seconds = Annotated[float, Meta(ge=MIN_TIMEOUT, le=MAX_TIMEOUT)]
 Role = Literal["decide", "feedback", "read", "admin"]
@@ -42,7 +45,7 @@ class NewModel(Schema, kw_only=True):
     """A model to create."""
 
     name: Name
-    labels: Annotated[list[Label], Meta(min_length=2, max_length=MAX_LABELS)]
+    labels: Annotated[Labels, Meta(min_length=2)]
     feedback: Literal["bandit", "full"] = "bandit"
     """bandit: an outcome says whether the played label was correct; full: it names the true label."""
     algorithm: str | None = None
@@ -69,7 +72,7 @@ class NewModel(Schema, kw_only=True):
 class ModelChange(Schema, kw_only=True):
     """Changes to a model; omitted fields keep their values."""
 
-    add_labels: Annotated[list[Label], Meta(min_length=1, max_length=MAX_LABELS)] | UnsetType = UNSET
+    add_labels: Annotated[Labels, Meta(min_length=1)] | UnsetType = UNSET
     feedback_timeout: Seconds | UnsetType | None = UNSET
     on_timeout: OnTimeout | UnsetType = UNSET
     mode: Mode | UnsetType = UNSET
