@@ -172,7 +172,7 @@ def _open(
 ) -> "tuple[Log, list[str]]":
     """Read a log file; also return warnings about damaged lines."""
     from gaptron.offpolicy import DamagedLogWarning, open_log  # noqa: PLC0415
-    from gaptron.offpolicy.json_lines import DamagedLineError  # noqa: PLC0415
+    from gaptron.streams.json_lines import DamagedLineError  # noqa: PLC0415
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DamagedLogWarning)

@@ -5,12 +5,12 @@ from gaptron.offpolicy.decision_log import DecisionLog
 from gaptron.offpolicy.estimates import Estimate
 from gaptron.offpolicy.evaluate import evaluate_frozen, evaluate_learning, evaluate_policy, replay
 from gaptron.offpolicy.files import LOG_FORMATS, open_log, save_log
-from gaptron.offpolicy.json_lines import DamagedLogWarning
 from gaptron.offpolicy.log import Log
 from gaptron.offpolicy.obp import from_obp, to_obp
 from gaptron.offpolicy.observed import observe
 from gaptron.offpolicy.result import OffPolicyEstimate
 from gaptron.offpolicy.simulate import record
+from gaptron.streams.json_lines import DamagedLogWarning
 
 __all__ = [
     "LOG_FORMATS",

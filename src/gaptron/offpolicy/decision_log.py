@@ -9,9 +9,9 @@ from gaptron.data.feedback import as_correct, as_reward
 from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, InputError, StreamError
 from gaptron.learner.decision import Decision
-from gaptron.offpolicy.json_lines import MalformedError, encode, parse
 from gaptron.offpolicy.jsonl import classes_of, decision_line, header, json_features, json_named_features, labels_of
 from gaptron.offpolicy.line_file import LineFile
+from gaptron.streams.json_lines import MalformedError, encode, parse
 
 
 class DecisionLog:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gaptron.offpolicy import dsjson, jsonl
-from gaptron.offpolicy.json_lines import encode
 from gaptron.serve import events
 from gaptron.serve.adapter import is_correct
 from gaptron.serve.events import Changed, Created, Decided, Event, OutcomeRecorded, TimedOut
 from gaptron.serve.model_state import WRONG
 from gaptron.serve.schemas import DecisionRequest, Outcome, SparseX
 from gaptron.serve.store import Store
+from gaptron.streams.json_lines import encode
 
 FORMATS = ("jsonl", "dsjson")
 
