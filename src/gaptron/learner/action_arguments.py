@@ -1,6 +1,6 @@
 """The arguments of a learner's methods, where every round brings its own actions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -175,9 +175,42 @@ class ActionArguments(Arguments):
             return self._bandit_feedback(decision._code, action, correct, reward)
         if correct is not None or reward is not None or action is None:
             raise DecisionError("full information: call learn(decision, action=the right action)")
-        ids = decision._ids
-        if ids is not None:
-            truth = ids.index(as_id(action, ids, "action"))
-        else:
-            truth = as_action(action, decision._places, decision._count)
+        truth = _code(action, decision._ids, decision._places, decision._count, "action")
         return truth, float(truth == decision._code)
+
+    def code(self, action: Any, given: Offer | ActionRecord, what: str) -> int:
+        """Check a row or an id, and return its place among the actions that may be played."""
+        if isinstance(given, ActionRecord):
+            return _code(action, given.ids, (), 0, what)
+        return _code(action, None, given.places, given.given, what)
+
+    def logged_feedback(
+        self, code: int, given: Offer | ActionRecord, truth: Any, correct: Any, reward: Any
+    ) -> tuple[int, float]:
+        """Check the feedback on a logged action: the right action, or UNKNOWN, and the reward of the one played."""
+        if self._problem.feedback is Feedback.BANDIT:
+            return self._bandit_feedback(code, truth, correct, reward)
+        if correct is not None or reward is not None or truth is None:
+            raise DecisionError("full information: call learn_logged(..., truth=the right action)")
+        right = self.code(truth, given, "truth")
+        return right, float(right == code)
+
+    def check_feedback(self, action: Any, available: Any, truth: Any, correct: Any, reward: Any) -> None:
+        """Check the feedback on a logged action, given the ids or rows of all actions that could be played."""
+        if available is None:
+            raise InputError("give the actions of the round: available=[...]")
+        ids = tuple(available)
+        code = ids.index(as_id(action, ids, "label"))
+        if self._problem.feedback is Feedback.BANDIT:
+            self._bandit_feedback(code, truth, correct, reward)
+        elif correct is not None or reward is not None or truth is None:
+            raise DecisionError("full information: give truth=the right action")
+        else:
+            as_id(truth, ids, "truth")
+
+
+def _code(action: Any, ids: Sequence[Any] | None, places: Sequence[int] | Integers, count: int, what: str) -> int:
+    """Return the place of an action among those that may be played, which have ids or are rows."""
+    if action is None:
+        raise InputError(f"give {what}=..., the {'id' if ids is not None else 'row'} of one of the actions")
+    return as_action(action, places, count) if ids is None else ids.index(as_id(action, ids, what))

@@ -25,7 +25,7 @@ from gaptron.features.declaration import as_features
 from gaptron.features.tables import Record
 from gaptron.learner import action_decision, growth, model_file
 from gaptron.learner.action_arguments import ActionArguments
-from gaptron.learner.action_decision import ActionDecision, at_width, without_columns
+from gaptron.learner.action_decision import ActionDecision, ActionPreview, at_width, without_columns
 from gaptron.learner.action_engine import ActionEngine
 from gaptron.learner.action_trace import ActionTrace
 from gaptron.learner.arguments import Arguments, is_stream
@@ -378,15 +378,18 @@ class Learner:
 
     def learn_logged(
         self,
-        x: Any,
-        label: Any,
-        propensity: float,
+        x: Any = None,
+        label: Any = None,
+        propensity: Any = None,
         *,
         correct: bool | None = None,
         reward: float | None = None,
         truth: Any = None,
         available: Any = None,
         advice: Any = None,
+        actions: Any = None,
+        action: Any = None,
+        excluded: Any = None,
     ) -> None:
         """Learn from a decision of another policy.
 
@@ -399,9 +402,12 @@ class Learner:
             propensity: the probability with which it was drawn, at least 1e-6.
             correct: whether it was correct (bandit).
             reward: its reward, from 0 to 1 (bandit).
-            truth: the true label (full information or graph).
+            truth: the true label, or the right action (full information or graph).
             available: the labels that could be played. Left out, all could.
             advice: the prediction of your own model, where the algorithm takes it.
+            actions: with `actions=True`: the actions of the round, as `decide` takes them.
+            action: with `actions=True`, in place of the label: the row, or the id, of the action that was played.
+            excluded: with actions by name: the ids of those that could not be played.
 
         Raises:
             SettingError: the algorithm learns from how it drew its label, which a log does not contain.
@@ -409,27 +415,36 @@ class Learner:
             InputError: an argument does not fit this learner.
             InUseError: another thread is using this learner.
         """
-        engine = self._engine
-        if self._actions is not None:
-            raise SettingError("learn_logged is for labels: logged decisions between actions with features are not yet")
-        if engine.algorithm.CARD.own_coin:
+        if self._engine.algorithm.CARD.own_coin:
             raise SettingError(
                 f"{self.algorithm} learns from how it drew its label, which a log cannot say: use another algorithm"
             )
-        example, advice_row = self._arguments.example(x), self._arguments.advice_row(advice)
-        code, propensity = self._classes.code(label), number("propensity", propensity)
-        if not MIN_PROPENSITY <= propensity <= 1.0:
+        given: Any
+        advice_row, allowed = NO_ADVICE, ALL_AVAILABLE
+        if self._actions is not None:
+            if label is not None:
+                raise DecisionError("this learner chooses between actions: give action=... in place of label=...")
+            given = self._actions.offer(x, actions, available, excluded, advice)
+            code = self._actions.code(action, given, "action")
+            revealed, value = self._actions.logged_feedback(code, given, truth, correct, reward)
+        else:
+            if actions is not None or action is not None or excluded is not None:
+                raise InputError("actions=... is for a learner with actions=True; this one chooses between labels")
+            given, advice_row = self._arguments.example(x), self._arguments.advice_row(advice)
+            code, allowed = self._classes.code(label), self._arguments.available(available)
+            if len(allowed) and not allowed[code]:
+                raise InputError(f"label {label!r} was played, but it is not one of the available labels")
+            revealed, value = self._arguments.feedback(code, allowed, truth, correct, reward)
+        probability = number("propensity", propensity)
+        if not MIN_PROPENSITY <= probability <= 1.0:
             raise InputError(f"propensity={propensity!r} must lie between {MIN_PROPENSITY:g} and 1")
-        allowed = self._arguments.available(available)
-        if len(allowed) and not allowed[code]:
-            raise InputError(f"label {label!r} was played, but it is not one of the available labels")
-        revealed, value = self._arguments.feedback(code, allowed, truth, correct, reward)
+        engine = self._engine
         with self._lock.writing:
-            row = self._begin(example)
+            row = self._begin(given)
             self._conditions.off_policy = True
-            engine.score_logged(row, code, propensity, engine.rng.random(), advice_row, allowed)
+            engine.score_logged(row, code, probability, engine.rng.random(), advice_row, allowed)
             engine.commit(code)
-            engine.learn(row, code, revealed, value, propensity, np.zeros(1, dtype=np.bool_))
+            engine.learn(row, code, revealed, value, probability, np.zeros(1, dtype=np.bool_))
 
     def _begin(self, given: Any) -> Any:
         """Encode an example given by name, and make the weights if there are none; the row or rows in their layout."""
@@ -673,13 +688,37 @@ class Learner:
         """
         if self._actions is None:
             raise SettingError("rank is for a learner with actions=True; `scores` has the scores of labels")
+        preview = self.preview(x, actions, available=available, excluded=excluded)
+        return [preview.actions[k] for k in preview.order]
+
+    def preview(
+        self, x: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None, advice: Any = None
+    ) -> ActionPreview:
+        """Compute in one pass the scores of a round's actions and what `decide` would draw from. Changes nothing.
+
+        Args:
+            x: the features of the round itself, as `decide` takes them. `preview(Phi)` is `preview(actions=Phi)`.
+            actions: the actions, as `decide` takes them.
+            available: the actions that may be played, as `decide` takes them.
+            excluded: the actions that may not be played, as `decide` takes them.
+            advice: the prediction of your own model, as `decide` takes it.
+
+        Returns:
+            The actions that may be played, with their scores and propensities.
+
+        Raises:
+            SettingError: the learner chooses between labels.
+            InputError: an argument does not fit this learner.
+            InUseError: another thread is learning.
+        """
+        if self._actions is None:
+            raise SettingError("preview is for a learner with actions=True; `distribution` is for labels")
         if self._encoder is None and actions is None:
             x, actions = None, x
-        given = self._actions.offer(x, actions, available, excluded, None)
+        given = self._actions.offer(x, actions, available, excluded, advice)
         with self._lock.reading:
-            z, _ = self._score_offer(given)
-        names = given.ids if isinstance(given, ActionRecord) else given.places.tolist()
-        return [names[k] for k in np.argsort(-z, kind="stable").tolist()]
+            z, p = self._score_offer(given)
+        return ActionPreview(given.ids if isinstance(given, ActionRecord) else tuple(given.places.tolist()), z, p)
 
     def scores(
         self, X: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None, advice: Any = None
@@ -792,6 +831,8 @@ class Learner:
             raise SettingError("give either classes=[...], all labels, old and new, or n_features=..., the new width")
         if classes is not None and self._actions is not None:
             raise SettingError("this learner chooses between actions and has no labels to add")
+        if n_features is not None and self._encoder is not None:
+            raise SettingError("a learner with features=... adds columns by itself: leave out n_features")
         with self._lock.writing:
             if classes is not None:
                 self._grow_labels(Classes(classes))
@@ -862,28 +903,26 @@ class Learner:
     def _warm_up_actions(self, X: Any, sparse: bool, one_by_one: bool, play: bool) -> None:
         """`warm_up` of an untrained learner, with two actions."""
         given = cast(ActionArguments, self._actions)
-        answer: dict[str, Any] = {"correct": True}
+        full = self.problem.feedback is Feedback.FULL
+        rounds: Any
         if self._encoder is not None:
-            records = ActionRecords.of([{"actions": {"0": {}, "1": {}}}] if X is None else X)[:1]
-            name = records[0].ids[0]
-            if one_by_one:
-                full = self.problem.feedback is Feedback.FULL
-                self.learn(self.decide(actions=records[0]), **({"action": name} if full else answer))
-                self.scores(records)
-            if play and not self._engine.epsilon:
-                self.play(records, [name])
-            return
-        if X is None:
-            zeros = np.zeros((2, self.problem.n_features or 1))
-            X = sp.csr_array(zeros) if sparse else zeros
-        rounds = given.rounds(X)[:1]
-        given.engine.begin(rounds.width, rounds.sparse if self._engine.state is None else sparse, rounds.longest or 1.0)
+            rounds = ActionRecords.of([{"actions": {"0": {}, "1": {}}}] if X is None else X)[:1]
+            right: Any = rounds[0].ids[0]
+        else:
+            if X is None:
+                zeros = np.zeros((2, self.problem.n_features or 1))
+                X = sp.csr_array(zeros) if sparse else zeros
+            rounds, right = given.rounds(X)[:1], 0
+            as_sparse = rounds.sparse if self._engine.state is None else sparse
+            given.engine.begin(rounds.width, as_sparse, rounds.longest or 1.0)
         if one_by_one:
-            full = self.problem.feedback is Feedback.FULL
-            self.learn(self.decide(actions=rounds[0]), **({"action": 0} if full else answer))
+            self.learn(self.decide(actions=rounds[0]), **({"action": right} if full else {"correct": True}))
+            if not self._engine.algorithm.CARD.own_coin:
+                feedback: dict[str, Any] = {"truth": right} if full else {"correct": True}
+                self.learn_logged(None, None, 1.0, actions=rounds[0], action=right, **feedback)
             self.scores(rounds)
         if play and not self._engine.epsilon:
-            self.play(rounds, [0])
+            self.play(rounds, [right])
 
     def _untrained(self) -> "Learner":
         """A learner made with the same arguments, that has learned nothing."""
@@ -1169,6 +1208,8 @@ class Learner:
     ) -> None:
         """Raise the error that `learn_logged` would raise for this feedback. Changes nothing.
 
+        With `actions=True`, label and truth are actions, and `available` is needed: all actions that could be played.
+
         Args:
             label: the label that was played.
             correct: bandit feedback: whether the label was correct.
@@ -1177,7 +1218,8 @@ class Learner:
             available: the labels that could be played; None: all labels.
         """
         if self._actions is not None:
-            raise SettingError("check_feedback is for labels, not for actions with features")
+            self._actions.check_feedback(label, available, truth, correct, reward)
+            return
         allowed = self._arguments.available(available)
         self._arguments.feedback(self._classes.code(label), allowed, truth, correct, reward)
 

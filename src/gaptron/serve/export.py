@@ -1,5 +1,7 @@
 """Export a model's log in the formats that `gaptron.offpolicy` reads: JSON lines, and Vowpal Wabbit's dsjson.
 
+Of actions with features they are the formats of `gaptron.streams.actions`; actions that were excluded are left out.
+
 A decision is exported when the model learns from it: with its outcome, or as wrong when it times out. Void, overridden
 and redacted decisions and those without an outcome are left out; `gaptron.offpolicy` describes the effect.
 """
@@ -10,10 +12,13 @@ from typing import Any, NamedTuple
 from gaptron.offpolicy import dsjson, jsonl
 from gaptron.serve import events
 from gaptron.serve.adapter import is_correct
+from gaptron.serve.decisions import available_ids
 from gaptron.serve.events import Changed, Created, Decided, Event, OutcomeRecorded, TimedOut
 from gaptron.serve.model_state import WRONG
-from gaptron.serve.schemas import DecisionRequest, Outcome, SparseX
+from gaptron.serve.schemas import Action, DecisionRequest, Outcome, SparseX
 from gaptron.serve.store import Store
+from gaptron.streams.actions import dsjson as action_dsjson
+from gaptron.streams.actions import jsonl as action_jsonl
 from gaptron.streams.json_lines import encode
 
 FORMATS = ("jsonl", "dsjson")
@@ -25,35 +30,38 @@ class Shape(NamedTuple):
     labels: list[str]  # including those added later
     width: int | None  # number of features; None: they are named
     distributions: bool  # does every decision have one? Those in shadow mode have none
+    has_actions: bool  # does every decision bring its own actions?
 
 
 def lines(store: Store, model: str, format_: str, until: int) -> Iterator[bytes]:
     """Iterate over the lines of the export, up to event `until`."""
     shape = _shape(store, model, until)
-    if format_ == "jsonl":
+    if format_ == "jsonl" and not shape.has_actions:
         yield encode(jsonl.header(tuple(shape.labels), shape.width))
     for decided, reward in decisions_with_rewards(store, model, until):
-        yield encode(_line(decided, reward, shape, format_))
+        line = _action_line if shape.has_actions else _line
+        yield encode(line(decided, reward, shape, format_))
 
 
 def _shape(store: Store, model: str, until: int) -> Shape:
     labels: list[str] = []
     width: int | None = 0  # not known
-    distributions = True
+    distributions, has_actions = True, False
     for row, _ in store.read(0, model, until):
         if row.kind not in ("created", "changed") and not (row.kind == "decided" and width == 0):
             continue
         body = events.decode(row).body
         if isinstance(body, Created):
-            labels += body.spec.labels
-            width = None if body.spec.features == "auto" else body.spec.features or 0
+            labels += body.spec.labels or ()
+            has_actions = body.spec.actions
+            width = None if has_actions or body.spec.features == "auto" else body.spec.features or 0
             distributions = body.spec.mode == "live"
         elif isinstance(body, Changed):
             labels += body.change.add_labels or []
             distributions = distributions and body.change.mode != "shadow"
         elif isinstance(body, Decided):
             width = len(body.request.x) if isinstance(body.request.x, tuple) else 0
-    return Shape(labels, 1 if width == 0 else width, distributions)
+    return Shape(labels, 1 if width == 0 else width, distributions, has_actions)
 
 
 def decisions_with_rewards(store: Store, model: str, until: int) -> Iterator[tuple[Event, float]]:
@@ -109,9 +117,31 @@ def _line(event: Event, reward: float, shape: Shape, format_: str) -> dict[str, 
     return line if available is None else line | {"available": [labels.index(label) + 1 for label in available]}
 
 
+def _action_line(event: Event, reward: float, shape: Shape, format_: str) -> dict[str, Any]:
+    decided: Decided = event.body
+    request, ids = decided.request, available_ids(decided.request)
+    actions = {one.id: _action_features(one) for one in request.actions or () if one.id in ids}
+    p = list(decided.distribution) if shape.distributions and decided.distribution is not None else None
+    played = ids.index(decided.label), decided.propensity, reward
+    if format_ == "dsjson":
+        return action_dsjson.line_of(str(event.event_id), request.context or {}, actions, *played, p)
+    line = action_jsonl.line_of(request.context or {}, actions, *played, p)
+    return line | {"event_id": event.event_id, "at": event.at}
+
+
 def _features(request: DecisionRequest) -> Any:
-    if isinstance(request.x, tuple):
-        return list(request.x)
-    if isinstance(request.x, SparseX):
-        return {str(index): value for index, value in zip(request.x.indices, request.x.values)}
-    return request.features
+    return request.features if request.x is None else _numbers(request.x)
+
+
+def _numbers(x: tuple[float, ...] | SparseX) -> Any:
+    if isinstance(x, SparseX):
+        return {str(index): value for index, value in zip(x.indices, x.values)}
+    return list(x)
+
+
+def _action_features(action: Action) -> dict[str, Any]:
+    """The features by name; numbers are named by their column."""
+    if action.x is None:
+        return action.features or {}
+    x = _numbers(action.x)
+    return x if isinstance(x, dict) else {str(column): value for column, value in enumerate(x)}

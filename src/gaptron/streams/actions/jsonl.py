@@ -110,19 +110,30 @@ def write(stream: ActionStream) -> Iterator[bytes]:
     first = stream.first
     for t in range(stream.n_rounds):
         actions = stream.actions[t]
-        line: dict[str, Any] = {"context": stream.contexts[t], "actions": _plain(actions)}
+        line = _round_line(stream.contexts[t], actions)
         if stream.kind == REWARDS:
             rewards = stream.reward[first[t] : first[t + 1]].tolist()
             line[REWARDS] = {str(action): reward for action, reward in zip(actions, rewards)}
         elif stream.kind == RIGHT:
             line[RIGHT] = stream.action(t)
         else:
-            reward = {"probability": float(stream.propensity[t]), "reward": float(stream.reward[t])}
-            line |= {PLAYED: stream.action(t), **reward}
-            p = stream.distribution_at(t)
-            if p is not None:
-                line["distribution"] = {str(action): float(each) for action, each in zip(actions, p)}
+            played = int(stream.codes[t]), float(stream.propensity[t]), float(stream.reward[t])
+            line = line_of(stream.contexts[t], actions, *played, stream.distribution_at(t))
         yield encode(line)
+
+
+def line_of(
+    context: dict[str, Any], actions: dict[Any, dict[str, Any]], code: int, propensity: float, reward: float, p: Any
+) -> dict[str, Any]:
+    """Return a decision as the JSON object of its line."""
+    line = _round_line(context, actions) | {PLAYED: list(actions)[code], "probability": propensity, "reward": reward}
+    if p is not None:
+        line["distribution"] = {str(action): float(each) for action, each in zip(actions, p)}
+    return line
+
+
+def _round_line(context: dict[str, Any], actions: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    return {"context": context, "actions": _plain(actions)}
 
 
 def _plain(actions: dict[Any, dict[str, Any]]) -> Any:
