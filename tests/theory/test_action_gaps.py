@@ -13,6 +13,7 @@ from gaptron.kernels.play_actions import new_buffers
 from gaptron.kernels.rows import moments, sqnorm
 from gaptron.types import ActionRows
 from tests import plain
+from tests.action_games import Game, expected
 from tests.plain_actions import (
     LAYOUTS,
     LN2,
@@ -34,7 +35,7 @@ close = np.testing.assert_allclose
 def rows_of(Phi, layout="dense"):
     """The actions as algorithms see them."""
     offer = checked_offer(LAYOUTS[layout](Phi), None)
-    return ActionRows(offer.rows, *new_buffers(Phi.shape[1]))
+    return ActionRows(offer.rows, offer.context, *new_buffers(Phi.shape[1]))
 
 
 def demands(z, Phi, kappa, bandit=False, risk=1.0, layout="dense"):
@@ -212,76 +213,6 @@ def test_labels_as_actions_are_asked_what_labels_are():
 # --- games --------------------------------------------------------------------------------------------------
 
 
-class Game:
-    """A small game: each round has actions, and a right one, which may depend on the draws before it."""
-
-    def __init__(self, seed, scale=1.0):
-        rng = np.random.default_rng(seed)
-        self.T, self.scale = 3, scale
-        # What happens in round t after the draws before it (at most two kinds of history matter).
-        self.offers = [[rng.normal(size=(int(rng.integers(1, 4)), 2)) for _ in range(2)] for _ in range(self.T)]
-        for t in range(self.T):
-            if rng.random() < 0.3:
-                self.offers[t][0] = np.repeat(self.offers[t][0][:1], 2, axis=0)  # twins
-        self.right = [[int(rng.integers(len(Phi))) for Phi in pair] for pair in self.offers]
-        self.react = rng.random() < 0.7
-
-    def at(self, t, draws):
-        kind = sum(draws) % 2 if self.react else 0
-        return self.scale * self.offers[t][kind], self.right[t][kind]
-
-
-def expected(game, u, late=False, without=None):
-    """E[M - L(u) - ‖u‖²Δ²/(2ε) - Λ] over all paths of draws, each played by a real learner."""
-    value, chance_sum = 0.0, 0.0
-    paths = [((), 1.0)]
-    finished = []
-    while paths:
-        draws, chance = paths.pop()
-        who, held, played_loss, wrong = learner("bandit", scale=2.0), [], 0.0, 0
-        options = None
-        for t in range(game.T):
-            Phi, y = game.at(t, draws[:t])
-            available = None
-            if without is not None and len(Phi) > 1:
-                available = [k for k in range(len(Phi)) if k != (y + 1) % len(Phi)]
-            decision = who.decide(actions=Phi, available=available)
-            if t == len(draws):
-                options = decision.distribution
-                break
-            q, action = decision.distribution, draws[t]
-            force(who, decision, action, q)
-            wrong += action != y
-            rest = Phi if available is None else Phi[available]
-            place = y if available is None else available.index(y)
-            played_loss += loss(u, rest, place)
-            if late:
-                held.append((decision, action, y))
-            else:
-                learn_as(who, decision, action, y)
-        if options is not None:
-            paths += [((*draws, k), chance * options[k]) for k in range(len(options)) if options[k] > 0.0]
-            continue
-        c = who._engine.algorithm.certificate(who.settings, who._engine.state)
-        value += chance * (wrong - played_loss - c.cost(float(np.linalg.norm(u))))
-        chance_sum += chance
-        finished.append(draws)
-    assert chance_sum == pytest.approx(1.0)
-    return value, len(finished)
-
-
-def force(who, decision, action, q):
-    """Make the newest decision one for this action."""
-    at = int(np.flatnonzero(decision._places == action)[0])
-    object.__setattr__(decision, "label", action)
-    object.__setattr__(decision, "_code", at)
-    object.__setattr__(decision, "propensity", float(q[action]))
-
-
-def learn_as(who, decision, action, y):
-    who.learn(decision, correct=bool(action == y))
-
-
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 @pytest.mark.parametrize("without", [None, "one"])
@@ -291,7 +222,7 @@ def test_every_path_of_small_games_together_keeps_the_certificate(scale, without
         game = Game(seed, scale)
         rules = [np.zeros(2), *(np.random.default_rng(seed).normal(size=(3, 2)) * 2.0 / scale)]
         for u in rules:
-            value, paths = expected(game, u, without=without)
+            value, paths = expected(game, u, lambda: learner("bandit", scale=2.0), without=without)
             assert value <= 1e-9, (seed, u)
             worst = max(worst, value)
             assert paths >= 1

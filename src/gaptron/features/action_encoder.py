@@ -8,7 +8,7 @@ Columns of the context and columns of the actions are apart: a "price" of both i
 
 and its row, crosses included, has norm 1. The constant is the context's. A column that a context or an action does not
 have gives nothing; one that it has without a value is missing, as in `Encoder`. All rows of a round are encoded by the
-rounds before it, so that their order does not matter.
+rounds before it, whatever their order.
 """
 
 import functools
@@ -68,6 +68,7 @@ class ActionEncoder(Encoder):
     def _declare(self, features: Features) -> None:
         """Prepare the crosses and the ids. Declared columns are made when they occur, on whichever side."""
         self._spaces.append({})
+        self._settled: list[set[str]] = [set(), set()]  # names of the columns whose kind is known
         every = features.cross is None or features.cross == ALL_CROSSES
         # Group 0 is crossed with nothing.
         self._groups: list[dict[str, int]] = [{}, {}]
@@ -175,8 +176,10 @@ class ActionEncoder(Encoder):
 
     def _add_columns(self, space: int, rows: tuple[Any, ...]) -> None:
         """Make the columns that are new in these rows, and settle their kinds, before any of the rows is encoded."""
-        columns = self._spaces[space]
+        columns, settled = self._spaces[space], self._settled[space]
         for cells in rows:
+            if cells.keys() <= settled:
+                continue
             for name, value in cells.items():
                 column = columns.get(name)
                 if column is None:
@@ -184,6 +187,8 @@ class ActionEncoder(Encoder):
                     column = columns[name]
                 if column.kind == AUTO and value is not None:
                     self.settle(column, kind_of(value, False))
+                if column.kind != AUTO:
+                    settled.add(name)
 
     def _add_id(self, name: str, learn: bool, s: Tracks) -> None:
         """Encode the id of an action: nothing when it is offered for the first time."""
@@ -318,6 +323,7 @@ class ActionEncoder(Encoder):
         super().back_to(mark.base)
         self._n_pairs, self._waiting, self._offered, self._free = mark[1:5]
         self.ids.places, self.ids.words, self.shared = mark[5:]
+        self._settled = [set(), set()]
         self.fill_table()
 
 

@@ -83,7 +83,7 @@ class Column:
         kind: its kind.
         first_row: the first example that had it.
         words: the dictionary of its words.
-        space: 0, or 1 for a column of actions, which have columns of their own.
+        space: 0, or 1 for a column of actions; they have their own columns.
     """
 
     def __init__(self, name: str, kind: str, first_row: int, words: Dictionary, space: int = 0) -> None:

@@ -22,7 +22,7 @@ class Features:
             labels there are none. `()` is none.
         most_words: how many words of one column get their own weight; later ones share `buckets`.
         buckets: how many weights of a column the other words share.
-        ids: with `actions=True`: whether an action that is offered again gets a weight of its own, by its id. Left out,
+        ids: with `actions=True`: whether an action that is offered again gets its own weight, by its id. Left out,
             it does.
         most_crosses: with `actions=True`: how many crosses get their own weight; later ones share these.
 

@@ -109,14 +109,14 @@ def record_of(context: Any, actions: Any, excluded: Any) -> ActionRecord:
     out = set() if excluded is None else excluded_of(excluded, given)
     if len(out) == len(given):
         raise InputError("every action is excluded: at least one must be left")
-    own = _record("context", {} if context is None else context)
+    own = _record("context", None, {} if context is None else context)
     kept = [(name, cells) for name, (_, cells) in zip(given, pairs) if name not in out]
-    features = tuple([_record(f"action {name!r}", cells) for name, cells in kept])
+    features = tuple([_record("action", name, cells) for name, cells in kept])
     return ActionRecord(own, tuple([name for name, _ in kept]), features, given)
 
 
 def _pairs(actions: Any) -> Sequence[tuple[Any, Any]]:
-    if isinstance(actions, Mapping):
+    if isinstance(actions, dict | Mapping):
         return list(actions.items())
     if isinstance(actions, list | tuple) and all(isinstance(each, list | tuple) and len(each) == 2 for each in actions):
         return actions
@@ -196,12 +196,12 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def _record(what: str, cells: Any) -> Record:
-    if type(cells) is Record:
-        return cells
-    if not isinstance(cells, Mapping):
-        raise InputError(f"{what} is a {type(cells).__name__}: give its features as a dict")
+def _record(what: str, name: Id | None, cells: Any) -> Record:
+    """Check the features of the context, or of the action of this name."""
     try:
-        return row_of(cells)
-    except InputError as problem:
-        raise InputError(f"{what}: {problem}") from None
+        if isinstance(cells, dict | Mapping):
+            return row_of(cells)
+        problem = f" is a {type(cells).__name__}: give its features as a dict"
+    except InputError as error:
+        problem = f": {error}"
+    raise InputError(what + ("" if name is None else f" {name!r}") + problem)

@@ -1,7 +1,7 @@
 """Encode the actions of a round as sparse rows of norm 1: their own features, and crosses with those of the context.
 
-A cross is the product of an entry of the context and an entry of an action. Each pair of columns has a column of its
-own, found in a hash table with open addressing: `table` has, at the first free slot from the hash of the pair on, its
+A cross is the product of an entry of the context and an entry of an action. Each pair of columns has its own
+column, found in a hash table with open addressing: from the slot that the hash of the pair gives on, `table` has its
 number in `pairs` and `places`. Pairs past `most` share the columns of earlier ones.
 """
 

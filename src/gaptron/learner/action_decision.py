@@ -8,7 +8,7 @@ import numpy as np
 
 from gaptron.data import state_tree
 from gaptron.data.examples import sealed, sealed_row
-from gaptron.learner.decision import ALL_AVAILABLE, NO_ADVICE, Decision, decision_of
+from gaptron.learner.decision import ALL_AVAILABLE, NO_ADVICE, Decision, all_saved, decision_of, scratch_tree
 from gaptron.types import MOST_ACTIONS, ActionRound, Integers, Row, Rows, Sparse, SparseRow, Vector
 
 if TYPE_CHECKING:
@@ -100,8 +100,11 @@ PER_DECISION = ("round", "code", "drawn_with", "offered", "given")
 PER_ACTION = ("places", "scores", "drawn_from")
 
 
-def as_tree(waiting: list[ActionDecision], actions: list[ActionRound]) -> dict[str, Any]:
-    """Decisions, and their actions, as columns of plain values: one number per decision or per action."""
+def as_tree(waiting: list[ActionDecision], actions: list[ActionRound], late_fields: tuple[str, ...]) -> dict[str, Any]:
+    """Decisions, and their actions, as columns of plain values: one number per decision or per action.
+
+    `late_fields` are the names of what each has saved.
+    """
     rows: list[Row] = []
     for own, _ in actions:
         if isinstance(own, Sparse):
@@ -121,12 +124,13 @@ def as_tree(waiting: list[ActionDecision], actions: list[ActionRound]) -> dict[s
         "rows": state_tree.rows_of(rows),
         "contexts": state_tree.rows_of([each.context for each in actions]),
         "ids": [list(d._ids) for d in waiting if d._ids is not None],
+        "saved_scratch": [scratch_tree(d._saved_scratch, late_fields) for d in waiting if d._saved_scratch is not None],
     }
 
 
 def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> list[ActionDecision]:
     """The decisions of `as_tree`. Raises `ValueError` for impossible values."""
-    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows", "contexts", "ids"), "pending")
+    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows", "contexts", "ids", "saved_scratch"), "pending")
     n = len(state_tree.array_of(tree["round"], "pending.round"))
     total = len(state_tree.array_of(tree["places"], "pending.places"))
     whole, real = np.int64, np.float64
@@ -156,6 +160,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
     rows = state_tree.rows_from(tree["rows"], total, engine.sparse, width)
     contexts: list[Any] = state_tree.rows_from(tree["contexts"], n, True, width, "pending.contexts")
     ids = _ids_from(tree["ids"], offered, named=learner.features is not None)
+    saved = all_saved(tree["saved_scratch"], engine, np.ones((n, 0), dtype=np.bool_))
     decisions = []
     for i, (start, stop) in enumerate(pairwise(starts)):
         own = places[start:stop].copy()
@@ -174,6 +179,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
                 _available=ALL_AVAILABLE,
                 _learned=np.zeros(1, dtype=np.bool_),
                 _owner=learner,
+                _saved_scratch=saved[i],
                 _z=z[start:stop].copy(),
                 _places=own,
                 _count=int(given[i]),

@@ -123,9 +123,7 @@ def as_tree(waiting: list[Decision], rows: list[Row], n_classes: int, late_field
         "advice": np.array(advice, dtype=np.float64).reshape(shape),
         "available": np.array(available, dtype=np.bool_).reshape(shape),
         "rows": state_tree.rows_of(rows),
-        "saved_scratch": [
-            _scratch_tree(d._saved_scratch, late_fields) for d in waiting if d._saved_scratch is not None
-        ],
+        "saved_scratch": [scratch_tree(d._saved_scratch, late_fields) for d in waiting if d._saved_scratch is not None],
     }
 
 
@@ -151,7 +149,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
     if advice.any() and not engine.algorithm.CARD.advice:  # its round has no buffer for it
         raise ValueError("a pending decision has advice, and this algorithm takes none")
     rows = state_tree.rows_from(tree["rows"], n, engine.sparse, learner.problem.n_features)
-    saved, classes = _all_saved(tree["saved_scratch"], engine, available), learner.classes
+    saved, classes = all_saved(tree["saved_scratch"], engine, available), learner.classes
     return [
         Decision(
             label=classes[codes[i]],
@@ -171,7 +169,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
     ]
 
 
-def _scratch_tree(saved: tuple[Any, ...], late_fields: tuple[str, ...]) -> dict[str, Any]:
+def scratch_tree(saved: tuple[Any, ...], late_fields: tuple[str, ...]) -> dict[str, Any]:
     """What a decision has saved, by name. A file has no -∞, which unavailable labels have: 0 stands for it."""
     return {
         name: state_tree.spread(part.view(np.recarray)) if part.dtype.names else np.where(np.isneginf(part), 0.0, part)
@@ -179,7 +177,8 @@ def _scratch_tree(saved: tuple[Any, ...], late_fields: tuple[str, ...]) -> dict[
     }
 
 
-def _all_saved(trees: Any, engine: "Engine", available: NDArray[np.bool_]) -> list[tuple[Any, ...] | None]:
+def all_saved(trees: Any, engine: "Engine", available: NDArray[np.bool_]) -> list[tuple[Any, ...] | None]:
+    """What decisions have saved, from `scratch_tree`; `available` has the available labels of each."""
     like, names = engine.saved_scratch(), engine.late_fields
     if type(trees) is not list or len(trees) != (0 if like is None else len(available)):
         raise ValueError("pending.saved_scratch does not have one entry per decision")

@@ -57,21 +57,20 @@ from gaptron.types import (
 )
 
 DEFAULT = "advised-gaptron"  # the algorithm, where none is named
-DEFAULT_FOR_ACTIONS = "frugal-gaptron"
 
 
 class Learner:
     """An online multiclass learner: it predicts a label for each example, then learns from the feedback.
 
     Args:
-        algorithm: a name from `gaptron.algorithms.NAMES`. Left out, advised-gaptron; with `actions`, frugal-gaptron.
+        algorithm: a name from `gaptron.algorithms.NAMES`. Left out, advised-gaptron.
         n_classes: the number of labels, which are then 0..K-1; or give `classes`.
         classes: the labels, of any kind.
         actions: every round brings its own actions, each with its own features, in place of K labels; see docs page
             "Actions with features".
         n_features: the width of the examples. Left out, the first examples set it.
-        features: "auto" or `Features(...)`: examples are given by name, with words, missing values and times; see
-            `gaptron.features`. Left out, examples are arrays of numbers.
+        features: "auto" or `Features(...)`: examples, or the context and the actions of a round, are given by name,
+            with words, missing values and times; see `gaptron.features`. Left out, they are arrays of numbers.
         feedback: "full" (the true label is revealed), "bandit" (only whether the label played was correct), or a graph:
             a boolean K × K matrix, or "apple-tasting" or "label-efficient" (playing the row's label reveals the true
             label if it is the column's).
@@ -122,7 +121,7 @@ class Learner:
         **settings: Any,
     ) -> None:
         if algorithm is None:
-            algorithm = DEFAULT_FOR_ACTIONS if actions else DEFAULT
+            algorithm = DEFAULT
         module = load(algorithm)
         if flag("actions", actions):
             _check_actions(algorithm, n_classes, classes, feedback)
@@ -1019,7 +1018,7 @@ class Learner:
     def _pending_tree(self, waiting: list[Decision]) -> dict[str, Any]:
         rows = [self._row_of(decision) for decision in waiting]
         if self._actions is not None:
-            return action_decision.as_tree(cast(list[ActionDecision], waiting), rows)
+            return action_decision.as_tree(cast(list[ActionDecision], waiting), rows, self._engine.late_fields)
         return as_tree(waiting, rows, self.problem.n_classes, self._engine.late_fields)
 
     def __setstate__(self, tree: dict[str, Any]) -> None:

@@ -123,10 +123,8 @@ def _action_line(event: Event, reward: float, shape: Shape, format_: str) -> dic
     actions = {one.id: _action_features(one) for one in request.actions or () if one.id in ids}
     p = list(decided.distribution) if shape.distributions and decided.distribution is not None else None
     played = ids.index(decided.label), decided.propensity, reward
-    if format_ == "dsjson":
-        return action_dsjson.line_of(str(event.event_id), request.context or {}, actions, *played, p)
-    line = action_jsonl.line_of(request.context or {}, actions, *played, p)
-    return line | {"event_id": event.event_id, "at": event.at}
+    line = action_dsjson.line_of if format_ == "dsjson" else action_jsonl.line_of
+    return line(str(event.event_id), request.context or {}, actions, *played, p)
 
 
 def _features(request: DecisionRequest) -> Any:

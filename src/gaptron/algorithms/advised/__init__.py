@@ -66,7 +66,9 @@ from typing import Any
 
 import numpy as np
 
-from gaptron.algorithms.advised import bandit, full, kernel
+from gaptron.algorithms.advised import actions, actions_full, bandit, full, kernel, table
+from gaptron.algorithms.advised.actions import AdvisedActions
+from gaptron.algorithms.advised.actions_full import AdvisedActionsFull
 from gaptron.algorithms.advised.bandit import AdvisedBandit
 from gaptron.algorithms.advised.experts import COPIES, MAX_STICKINESS, TINY, log_odds
 from gaptron.algorithms.advised.experts import NOTES as NOTES
@@ -100,16 +102,19 @@ CARD = Card(
     advice=True,
     available=True,
     rewards=True,
+    actions=True,
     growth=Growth(by_hand=("W", "P", "A", *kernel.TABLES, "u", "squares", "omega")),
     linear=False,
     single=("W", "A", "C", "U"),  # not P and B: their blocks are inverses, and small
 )
 EXPERTS = bandit.EXPERTS
-Settings = AdvisedFull | AdvisedBandit
+Settings = AdvisedFull | AdvisedBandit | AdvisedActions | AdvisedActionsFull
+MODULES = {AdvisedFull: full, AdvisedBandit: bandit, AdvisedActions: actions, AdvisedActionsFull: actions_full}
+FULL, FOR_ACTIONS = (AdvisedFull, AdvisedActionsFull), (AdvisedActions, AdvisedActionsFull)
 
 
 def _module(settings: Settings) -> Any:
-    return full if isinstance(settings, AdvisedFull) else bandit
+    return MODULES[type(settings)]
 
 
 def init(settings: Settings, problem: Problem, sparse: bool) -> Any:
@@ -124,7 +129,10 @@ def scratch(settings: Settings, problem: Problem, sparse: bool) -> Any:
 
 def weights(state: Any, sparse: bool) -> Matrix:
     """The certified W at the last ε, centred over labels, without the weights of the experts."""
-    W, t, K = by_label(state.W, sparse), state.total[0], state.G.shape[1]
+    t = state.total[0]
+    if not hasattr(state, "G"):  # of actions
+        return np.asarray(state.W[None, :, table.CERTIFIED] * (t.step / t.square if t.square > TINY else 0.0))
+    W, K = by_label(state.W, sparse), state.G.shape[1]
     W = W[:K] if isinstance(state, AdvisedFullState) else W[bandit.CERTIFIED * K :]
     return np.asarray((W - W.mean(axis=0)) * (t.step / t.square if t.square > TINY else 0.0))
 
@@ -134,6 +142,11 @@ def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool
 
     Where there are now too many features for blocks, the diagonal continues with that of the blocks.
     """
+    if isinstance(settings, FOR_ACTIONS):
+        new.W[places] = old.W
+        for name in {"omega", "u", "squares"} & set(new._fields):
+            getattr(new, name)[:] = getattr(old, name)
+        return
     W, old_W = (new.W.T, old.W.T) if sparse else (new.W, old.W)
     if labels:
         old_K, K = len(places), new.G.shape[1]
@@ -161,6 +174,9 @@ def grown(settings: Settings, old: Any, new: Any, places: Integers, labels: bool
 
 def check_state(settings: Settings, problem: Problem, state: Any) -> None:
     """Check that the last true label is a label, or UNKNOWN, and that knots are sorted."""
+    if isinstance(settings, FOR_ACTIONS):
+        table.check(state.W)
+        return
     kernel.check_state(state)
     if not UNKNOWN <= state.total[0].last_label < problem.n_classes:
         raise ValueError(f"the last true label {state.total[0].last_label} is not one of {problem.n_classes} labels")
@@ -209,11 +225,16 @@ def recommend(
     if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
     if not is_bandit:
-        return AdvisedFull(2.0 if scale is None else float(scale), limit, kernel)
+        sigma = 2.0 if scale is None else float(scale)
+        return AdvisedActionsFull(sigma, limit) if problem.actions else AdvisedFull(sigma, limit, kernel)
     theta = 2.0 if budget is None else float(budget)
     if not 0.0 <= theta <= 1e100:
         raise SettingError(f"budget={budget!r} must be a number of at least 0")
     distance, first = 20.0 if reach is None else float(reach), 2 * LN2**2 / K
+    if problem.actions:
+        if delay:
+            raise SettingError("delay has no theorem for actions with features: leave it out")
+        return AdvisedActions(distance, theta, 0.5, limit)
     return AdvisedBandit(distance, theta, 0.5, limit, int(delay), first, kernel)
 
 
@@ -236,7 +257,7 @@ def adopt_logged(settings: Settings, scratch: Any, propensity: float) -> None:
 
 def late_proof(settings: Settings) -> bool:
     """With full information the sum of the gaps pays for any delay, in any order of the feedback."""
-    return isinstance(settings, AdvisedFull)
+    return isinstance(settings, FULL)
 
 
 def certificate(settings: Settings, state: Any) -> Certificate:
@@ -246,9 +267,10 @@ def certificate(settings: Settings, state: Any) -> Certificate:
     positive. Bandit: c'‖U‖²X² + (‖U‖²X² + 10)/(2ε) + Λ_T + M + O - Ψ; the second term after a certified round.
     """
     t = state.total[0]
-    if isinstance(settings, AdvisedFull):
+    if isinstance(settings, FULL):
         return Certificate(max(float(t.gap), 0.0), float(t.step), math.sqrt(t.square), 1.0, False, 1 / full.V_RATE)
-    certified = 1.0 / (2.0 * float(t.last_step)) if t.certified else 0.0
+    last = t.step if isinstance(settings, AdvisedActions) else t.last_step
+    certified = 1.0 / (2.0 * float(last)) if t.certified else 0.0
     whole = certified + 1.0 / (2.0 * float(t.side_step))
     apart = certified / whole / bandit.V_RATE
     cost = bandit.exploiting_cost(t)
@@ -258,23 +280,27 @@ def certificate(settings: Settings, state: Any) -> Certificate:
 def advice(settings: Settings, state: Any) -> Advice:
     """The weights of the experts, the regret to each, and what the certificate cost."""
     t, called = state.total[0], bool(state.total[0].with_caller)
-    own = kernel.n_experts(state.V, len(_module(settings).EXPERTS))
-    names: tuple[str, ...] = _module(settings).EXPERTS[:own]
-    if isinstance(settings, AdvisedFull):
-        copies, share = slice(own, full.STICKINESS), state.u
-        cost, discovery, rate = float(t.cost), None, full.V_RATE
-        stickiness = log_odds(state.stay[0])
+    names: tuple[str, ...] = _module(settings).EXPERTS
+    own = len(names) if isinstance(settings, FOR_ACTIONS) else kernel.n_experts(state.V, len(names))
+    names, stickiness, discovery = names[:own], 0.0, None
+    if isinstance(settings, FULL):
+        copies, share = slice(own, own + COPIES), state.u
+        cost, rate = float(t.cost), full.V_RATE
     else:
         copies = slice(own, own + COPIES + 1)
         share = state.omega / state.omega[: own + COPIES + 1 if called else own].sum()
         cost, rate = bandit.exploiting_cost(t), bandit.V_RATE
+    if isinstance(settings, AdvisedFull):
+        stickiness = log_odds(state.stay[0])
+    elif isinstance(settings, AdvisedBandit):
         discovery = float((1.0 + t.finds) / (len(state.hits) + t.tries))
         stickiness = log_odds(state.stay[0]) - max(log_odds(state.other[0]), 0.0)
     expert_weights = dict(zip(names, map(float, share)))
     regret = dict(zip(names, map(float, state.regret)))
     if called:
         expert_weights["caller"], regret["caller"] = float(share[copies].sum()), float(t.caller_regret)
-    stickiness = float(min(max(stickiness, 0.0), MAX_STICKINESS)) if t.last_label != UNKNOWN else 0.0
+    repeated = not isinstance(settings, FOR_ACTIONS) and t.last_label != UNKNOWN
+    stickiness = float(min(max(stickiness, 0.0), MAX_STICKINESS)) if repeated else 0.0
     return Advice(cost, expert_weights, regret, stickiness, discovery, float(1.0 - t.step * rate * t.v_gradient))
 
 
@@ -293,8 +319,13 @@ def bound(problem: Problem, settings: Settings, comparator: Comparator) -> float
         )
     (X,) = problem.need("norm")
     N = (X * comparator.norm) ** 2
-    if isinstance(settings, AdvisedFull):
-        return comparator.loss + (N + 1 / full.V_RATE) / (2 * full.LEAST_STEP)
+    if isinstance(settings, FULL):
+        least = full.LEAST_STEP
+        if isinstance(settings, AdvisedActionsFull):
+            N, least = 4 * N, actions_full.LEAST_STEP  # Δ ≤ 2X
+        return comparator.loss + (N + 1 / full.V_RATE) / (2 * least)
+    if isinstance(settings, AdvisedActions):
+        return actions.bound(settings, 4 * N, comparator)
     K, T, D, apart = problem.n_classes, comparator.rounds, settings.reach, 1 / bandit.V_RATE
     level = largest_level(problem, settings, T)
     c = max(1 / (2 * settings.first), math.sqrt(K * T) / (2 * settings.pace * D), level / D**2)
@@ -314,3 +345,5 @@ def largest_level(problem: Problem, settings: AdvisedBandit, rounds: int) -> flo
 
 algorithm(AdvisedFull, full.decide, full.learn, full.commit)
 algorithm(AdvisedBandit, bandit.decide, bandit.learn, bandit.commit)
+algorithm(AdvisedActions, actions.decide, actions.learn, actions.commit)
+algorithm(AdvisedActionsFull, actions_full.decide, actions_full.learn, actions_full.commit)

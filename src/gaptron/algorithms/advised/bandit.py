@@ -393,7 +393,7 @@ def exploiting_cost(t: Any) -> float:
 
 
 @jit
-def may_exploit(s: AdvisedBandit, t: Any, step: float, confidence: float) -> bool:
+def may_exploit(s: Any, t: Any, step: float, confidence: float) -> bool:
     """Whether k̂ may be played without exploration: always while most of the budget is left, then if confident."""
     most = s.budget * (s.reach * s.reach + 1.0 / V_RATE) / (2.0 * step)
     left = most - exploiting_cost(t)
@@ -401,7 +401,7 @@ def may_exploit(s: AdvisedBandit, t: Any, step: float, confidence: float) -> boo
 
 
 @inner
-def add_advice(work: AdvisedBanditScratch) -> None:
+def add_advice(work: Any) -> None:
     """a = ln B, clipped and centred, and the scores z = w + va. Only certified rounds need them."""
     n = work.now[0].n
     for i in range(n):
@@ -606,7 +606,7 @@ def learn_exploiting(
 
 
 @inner
-def update_regret(state: AdvisedBanditState, work: AdvisedBanditScratch, at: int, reward: float) -> None:
+def update_regret(state: Any, work: Any, at: int, reward: float) -> None:
     """Where an expert would have played another label, a miss adds one to its regret and a hit subtracts one."""
     t, now = state.total[0], work.now[0]
     change = 1.0 if reward < 0.5 else -1.0

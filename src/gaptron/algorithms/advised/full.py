@@ -196,7 +196,7 @@ def scratch(settings: AdvisedFull, problem: Problem, sparse: bool) -> AdvisedFul
 
 
 @jit
-def next_step(s: AdvisedFull, t: Any) -> float:
+def next_step(s: Any, t: Any) -> float:
     """ε, which never exceeds e₀ and never increases."""
     return min(FIRST_STEP, max(s.scale * s.scale / (2.0 * t.largest), LEAST_STEP)) if t.largest > 0.0 else FIRST_STEP
 
@@ -224,6 +224,16 @@ def predict_experts(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFul
     for j in range(1, now.n_own):
         for i in range(n):
             work.Z[j - 1, i] = L[j, i]
+    clip_experts(rd, work)
+    now.sticky = position_of(t.last_label, labels) if t.last_label != UNKNOWN else UNKNOWN
+    now.stickiness = min(max(log_odds(state.stay[0]), 0.0), MAX_STICKINESS) if now.sticky != UNKNOWN else 0.0
+
+
+@inner
+def clip_experts(rd: Round, work: Any) -> None:
+    """Add the caller's experts, and clip and centre the scores of all but the certified learner."""
+    now, n = work.now[0], work.now[0].n
+    labels, L = work.labels[:n], work.L[:, :n]
     now.n_experts = add_caller_experts(rd.advice, labels, L, now.n_own)
     share = 2.0 / (now.n_experts - 1)  # so that all experts but the certified learner start with equal weights
     for j in range(now.n_experts):
@@ -232,12 +242,10 @@ def predict_experts(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFul
                 L[j, i] = math.log(max(L[j, i], 1e-300))
         clip_and_centre(L[j], SCORE_RANGE, share)
     now.caller = best(L[now.n_own]) if now.n_experts > now.n_own else UNKNOWN
-    now.sticky = position_of(t.last_label, labels) if t.last_label != UNKNOWN else UNKNOWN
-    now.stickiness = min(max(log_odds(state.stay[0]), 0.0), MAX_STICKINESS) if now.sticky != UNKNOWN else 0.0
 
 
 @inner
-def combine_experts(u: Vector, work: AdvisedFullScratch) -> None:
+def combine_experts(u: Vector, work: Any) -> None:
     """Stacking: the scores Σ u_j L_j with the bonus, and a, the same without the certified learner."""
     now = work.now[0]
     n = now.n
@@ -338,7 +346,7 @@ def learn_certified(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFul
 
 
 @inner
-def update_costs(state: AdvisedFullState, work: AdvisedFullScratch, y: int, wrong: float) -> None:
+def update_costs(state: Any, work: Any, y: int, wrong: float) -> None:
     """H, the trust in the ensemble, and the regret to each expert and to the caller."""
     t, now = state.total[0], work.now[0]
     t.cost += (1.0 if y == now.advised_top else 0.0) - work.q[y]
@@ -367,12 +375,9 @@ def count_repetition(state: AdvisedFullState, work: AdvisedFullScratch, y: int, 
 
 
 @inner
-def update_weights(state: AdvisedFullState, work: AdvisedFullScratch, y: int) -> None:
-    """Stickiness, then one gradient step of the stacking; each weight u_j has its own step size."""
-    u, N, now = state.u, state.squares, work.now[0]
-    combined, r = work.combined[: now.n], work.r[: now.n]
-    softmax(combined, best(combined), r)
-    count_repetition(state, work, y, r)
+def step_weights(u: Vector, N: Vector, work: Any, y: int) -> None:
+    """One gradient step of the stacking, from its probabilities r; leaves r - e_y in r."""
+    now, r = work.now[0], work.r[: work.now[0].n]
     label_gradient(r, y, r)
     for j in range(now.n_experts):
         g = 0.0
@@ -380,6 +385,16 @@ def update_weights(state: AdvisedFullState, work: AdvisedFullScratch, y: int) ->
             g += r[i] * work.L[j, i]
         N[j] += g * g
         u[j] -= g / math.sqrt(1.0 + N[j])
+
+
+@inner
+def update_weights(state: AdvisedFullState, work: AdvisedFullScratch, y: int) -> None:
+    """Stickiness, then one gradient step of the stacking; each weight u_j has its own step size."""
+    u, N, now = state.u, state.squares, work.now[0]
+    combined, r = work.combined[: now.n], work.r[: now.n]
+    softmax(combined, best(combined), r)
+    count_repetition(state, work, y, r)
+    step_weights(u, N, work, y)
     if now.sticky != UNKNOWN:
         g = r[now.sticky] * now.stickiness
         N[STICKINESS] += g * g

@@ -67,8 +67,9 @@ class Adapter:
         self.width = spec.features if isinstance(spec.features, int) else None
         self._epsilon = spec.epsilon or 0.0
         features: dict[str, Any] = {"features": "auto"} if self.named else {"n_features": self.width}
-        given: dict[str, Any] = {"feedback": spec.feedback, "seed": spec.seed, "epsilon": self._epsilon}
-        self.learner = Learner(spec.algorithm, **spec.settings, **features, **problem, **given)
+        given = {"feedback": spec.feedback, "seed": spec.seed, "epsilon": self._epsilon}
+        arguments: dict[str, Any] = {**spec.settings, **given, **features, **problem}
+        self.learner = Learner(spec.algorithm, **arguments)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ class ActionFormat(NamedTuple):
     options: tuple[str, ...] = ()  # of `open_actions`, that are for this format
 
 
+TABLES = ("csv", "tsv", "parquet")
 _TABLE = ("round", "action", "reward", "propensity", "played", "right", "context")
 ACTION_FORMATS = {
     "vw": ActionFormat((".vw", ".vwtxt", ".adf"), ("costs", "id")),
@@ -85,7 +86,7 @@ def open_actions(
         raise SettingError(f"damaged={damaged!r} must be one of {', '.join(DAMAGED)}")
     origin = Source(os.fspath(source))
     origin.check_exists("file not found")
-    name = _format_of(origin, "jsonl" if origin.is_stdin and format is None else format)
+    name = format_of(origin.path, format)
     roles = {
         "round": round,
         "action": action,
@@ -99,7 +100,7 @@ def open_actions(
     for option, value in given.items():
         if value is not None and option not in ACTION_FORMATS[name].options:
             raise StreamError(origin.name, f"{option}= is not for {name} files: leave it out")
-    if name in ("csv", "tsv", "parquet"):
+    if name in TABLES:
         return long_table.read(origin, name, Roles(**roles))  # type: ignore[arg-type]
     if name == "jsonl":
         return jsonl.read(origin, skip_damaged=damaged == "skip")
@@ -121,7 +122,7 @@ def save_actions(stream: ActionStream, path: str | os.PathLike[str], *, format: 
         StreamError: the file cannot be written; an existing file is unchanged.
     """
     target = Source(os.fspath(path))
-    name = _format_of(target, format)
+    name = format_of(target.path, format)
     if name not in _WRITERS:
         raise StreamError(target.name, f"{name} cannot be written: give format= one of {', '.join(_WRITERS)}")
     if name == "dsjson" and stream.kind != PLAYED:
@@ -134,9 +135,23 @@ def save_actions(stream: ActionStream, path: str | os.PathLike[str], *, format: 
         raise StreamError(target.name, f"cannot be written ({problem.strerror or problem})") from None
 
 
-def _format_of(source: Source, asked: str | None) -> str:
+def format_of(path: str, asked: str | None) -> str:
+    """Return the format of a file: the one asked for, otherwise that of its extension; of standard input, jsonl.
+
+    Args:
+        path: the file.
+        asked: a name in `ACTION_FORMATS`, or None.
+
+    Returns:
+        A name in `ACTION_FORMATS`.
+
+    Raises:
+        StreamError: there is no such format.
+    """
+    source = Source(path)
     extension, packed = source.suffixes
-    name = asked or next((name for name, form in ACTION_FORMATS.items() if extension in form.extensions), None)
+    by_extension = next((name for name, form in ACTION_FORMATS.items() if extension in form.extensions), None)
+    name = asked or ("jsonl" if source.is_stdin else by_extension)
     if name not in ACTION_FORMATS:
         raise StreamError(source.name, f"unknown format of actions: give format= one of {', '.join(ACTION_FORMATS)}")
     if packed and name == "parquet":

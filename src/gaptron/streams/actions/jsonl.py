@@ -109,31 +109,36 @@ def write(stream: ActionStream) -> Iterator[bytes]:
     """Yield the lines of a stream."""
     first = stream.first
     for t in range(stream.n_rounds):
-        actions = stream.actions[t]
-        line = _round_line(stream.contexts[t], actions)
+        context, actions = stream.contexts[t], stream.actions[t]
+        if stream.kind == PLAYED:
+            drawn = int(stream.codes[t]), float(stream.propensity[t]), float(stream.reward[t])
+            yield encode(line_of("", context, actions, *drawn, stream.distribution_at(t)))
+            continue
+        line: dict[str, Any] = {"context": context, "actions": _plain(actions)}
         if stream.kind == REWARDS:
             rewards = stream.reward[first[t] : first[t + 1]].tolist()
             line[REWARDS] = {str(action): reward for action, reward in zip(actions, rewards)}
-        elif stream.kind == RIGHT:
-            line[RIGHT] = stream.action(t)
         else:
-            played = int(stream.codes[t]), float(stream.propensity[t]), float(stream.reward[t])
-            line = line_of(stream.contexts[t], actions, *played, stream.distribution_at(t))
+            line[RIGHT] = stream.action(t)
         yield encode(line)
 
 
 def line_of(
-    context: dict[str, Any], actions: dict[Any, dict[str, Any]], code: int, propensity: float, reward: float, p: Any
+    event: str,
+    context: dict[str, Any],
+    actions: dict[Any, dict[str, Any]],
+    code: int,
+    propensity: float,
+    reward: float,
+    p: Any,
 ) -> dict[str, Any]:
-    """Return a decision as the JSON object of its line."""
-    line = _round_line(context, actions) | {PLAYED: list(actions)[code], "probability": propensity, "reward": reward}
+    """Return a decision as the JSON object of its line; `event` is its id, or "" for none."""
+    decision: dict[str, Any] = {"event": event} if event else {}
+    decision |= {"context": context, "actions": _plain(actions)}
+    decision |= {PLAYED: list(actions)[code], "probability": propensity, "reward": reward}
     if p is not None:
-        line["distribution"] = {str(action): float(each) for action, each in zip(actions, p)}
-    return line
-
-
-def _round_line(context: dict[str, Any], actions: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    return {"context": context, "actions": _plain(actions)}
+        decision["distribution"] = {str(action): float(each) for action, each in zip(actions, p)}
+    return decision
 
 
 def _plain(actions: dict[Any, dict[str, Any]]) -> Any:

@@ -93,7 +93,7 @@ def read(source: Source, format: str, roles: Roles) -> ActionStream:
     notes = [f"columns of the context: {', '.join(named) or 'none'}"] if roles.context is None else []
     if "action" not in by_role:
         notes.append(NO_IDS)
-    return rounds.stream(named="action" in by_role, notes=notes)
+    return rounds.stream(named="action" in by_role, notes=notes, context_columns=tuple(named))
 
 
 class _Lines:

@@ -9,12 +9,14 @@ The feedback of a stream is of one kind, the same in every round:
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from gaptron.data.values import CLOSE, MIN_PROPENSITY, ROUNDED
 from gaptron.errors import InputError, StreamError
+from gaptron.features import ActionRecords
 from gaptron.types import MOST_ACTIONS, Integers, Vector
 
 PLAYED, RIGHT, REWARDS = "played", "right", "rewards"
@@ -54,6 +56,7 @@ class ActionStream:
         distribution: the probability of every action, one round after the other; None if it was not logged.
         named: whether the ids are from the file; False: they are positions, which mean nothing in another round.
         notes: what a reader decided or left out.
+        context_columns: of a table: the columns of the context.
     """
 
     name: str
@@ -66,6 +69,7 @@ class ActionStream:
     distribution: Vector | None
     named: bool = True
     notes: tuple[str, ...] = ()
+    context_columns: tuple[str, ...] | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -81,6 +85,12 @@ class ActionStream:
     def first(self) -> Integers:
         """Where the actions of each round begin among those of all rounds; one more number is where they end."""
         return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
+
+    @cached_property
+    def records(self) -> ActionRecords:
+        """The rounds as a learner with features takes them."""
+        pairs = zip(self.contexts, self.actions)
+        return ActionRecords.of({"context": context, "actions": actions} for context, actions in pairs)
 
     def action(self, t: int) -> Any:
         """Return the id of the action that was played, or is right, in a round.
@@ -128,6 +138,7 @@ class ActionStream:
             None if self.distribution is None else self.distribution[rows],
             self.named,
             self.notes,
+            self.context_columns,
         )
 
     def __repr__(self) -> str:
@@ -180,7 +191,9 @@ class RoundCollector:
         if self._distributions is not None:
             self._distributions += given.distribution or ()
 
-    def stream(self, *, named: bool, notes: Iterable[str] = ()) -> ActionStream:
+    def stream(
+        self, *, named: bool, notes: Iterable[str] = (), context_columns: tuple[str, ...] | None = None
+    ) -> ActionStream:
         """Return the rounds; raise StreamError if there are none."""
         if not self._contexts:
             raise StreamError(self.source, "contains no rounds")
@@ -195,6 +208,7 @@ class RoundCollector:
             None if self._distributions is None else np.array(self._distributions),
             named,
             tuple(notes),
+            context_columns,
         )
 
     def _check_numbers(self, line: int, given: Round) -> None:
