@@ -1,5 +1,6 @@
 """Models whose every decision brings its own actions: the HTTP interface, the log, and what is refused."""
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from gaptron.serve.replay import replay
 from gaptron.serve.tally import MAX_ACTIONS, Tally
 from gaptron.streams.actions import open_actions
 from tests.serve.news import Twin, choose, likes, make_news, visits
+from tests.serve.postgres import with_schema
 from tests.serve.served import Served
 from tests.serve.test_api import problem
 
@@ -492,3 +494,32 @@ def test_as_many_decisions_may_wait_as_their_actions_fit(news: Served, monkeypat
     assert statuses == [201, 201, 201, 503]
     news.pass_time(61)
     assert choose(news, VISIT, "clicks").status_code == 201
+
+
+# --- replicas -------------------------------------------------------------------------------------------------------
+
+
+def test_replicas_decide_among_actions(postgres: str) -> None:
+    leader = Served(with_schema(postgres, f"test_{uuid.uuid4().hex}"), with_replicas=True)
+    make_news(leader)
+    leader.tick()
+    replica = Served(leader.place, replica=True)
+    untrained = Twin(leader)
+    for t, visit in enumerate(visits(30)):
+        response = choose(replica, visit)
+        made = response.json()
+        assert response.status_code == 201 and "seq" not in made
+        assert made["version"] == (0 if t < 10 else 10 if t < 21 else 21)
+        if t < 10:
+            assert made["ranking"] == untrained.decide(visit), "nothing was published since"
+        correct = likes(visit, made["action"])
+        assert leader.send_outcome(visit["event_id"], "news", correct=correct).json()["status"] == "recorded"
+        if t in (9, 20):
+            leader.tick()
+            replica.tick()
+        assert choose(replica, visit).json() == made
+    assert leader.model("news").version == 30 and replica.decide("e", model="news").status_code == 422
+    leader.tick()
+    assert replay(leader.service.store).decisions == 30
+    replica.close()
+    leader.close()
