@@ -113,6 +113,7 @@ def inputs(folder: Path) -> None:
     """Write the files that the shown commands read."""
     _decisions(folder / "decisions.jsonl.gz")
     _advice(folder / "advice.csv")
+    _clicks(folder / "clicks.dsjson")
 
 
 def _decisions(path: Path, rounds: int = 4_000) -> None:
@@ -146,6 +147,34 @@ def _advice(path: Path, rounds: int = 3_000) -> None:
     for right in truth:
         signs = np.where(rng.random(3) < (0.8, 0.75, 0.7), 1, -1) * (1 if right else -1)
         lines.append(",".join([*(f"{value:.3f}" for value in signs * rng.random(3)), "1" if right else "-1"]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _clicks(path: Path, rounds: int = 2_000) -> None:
+    """A log of articles shown at random, as a service that speaks Vowpal Wabbit's format writes it."""
+    rng = np.random.default_rng(3)
+    topics, likes = ("sport", "news", "art"), {"student": "sport", "senior": "art"}
+    lines = []
+    for t in range(rounds):
+        user, K = str(rng.choice(list(likes))), int(rng.integers(3, 7))
+        articles = [
+            {"_tag": f"article-{t // 50}-{k}", "Article": {"topic": str(rng.choice(topics)), "age_h": t % 50}}
+            for k in range(K)
+        ]
+        played = int(rng.integers(K))
+        chance = 0.5 if articles[played]["Article"]["topic"] == likes[user] else 0.1
+        order = [played + 1, *(k + 1 for k in range(K) if k != played)]
+        line = {
+            "_label_cost": -int(rng.random() < chance),
+            "_label_probability": 1 / K,
+            "_label_Action": played + 1,
+            "_labelIndex": played,
+            "EventId": str(t),
+            "a": order,
+            "c": {"User": {"segment": user, "hour": t % 24}, "_multi": articles},
+            "p": [1 / K] * K,
+        }
+        lines.append(json.dumps(line))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -173,3 +174,14 @@ def test_options_that_do_not_fit_are_refused(log, tmp_path):
     decision = {"x": [1], "label": "a", "propensity": 0.5, "reward": 1}
     (tmp_path / "x.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(decision)}\n")
     assert "add --actions" in refused("evaluate", tmp_path / "x.jsonl", "--load", tmp_path / "m.gaptron")
+
+
+def test_a_world_is_played_by_its_name():
+    found, stream = values("play", "news:rounds=150", "--actions", "-a", "squarecb"), open_actions("news:rounds=150")
+    starts = stream.first[:-1]
+    assert found["best"] == pytest.approx(np.maximum.reduceat(stream.expected, starts).mean())
+    who = Learner("squarecb", actions=True, features="auto", feedback="bandit", horizon=150, seed=0)
+    trace = who.play(stream.records, rewards=stream.reward)
+    assert found["reward"] == pytest.approx(trace.reward.mean())
+    assert found["share_of_best"] == pytest.approx(stream.expected[starts + trace.codes].mean() / found["best"])
+    assert "on average" in run("play", "news:rounds=150", "--actions", "-a", "squarecb", "--limit", 100)

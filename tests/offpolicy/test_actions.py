@@ -6,11 +6,11 @@ import pytest
 from gaptron import DecisionError, InputError, Learner, NoBoundError, SettingError
 from gaptron.offpolicy import ActionLog, Log, evaluate_frozen, evaluate_learning, replay
 from gaptron.offpolicy.evaluate import estimate_all
-from gaptron.streams.actions import ActionStream, open_actions
+from gaptron.streams.actions import NamedRounds, open_actions
 from tests.conftest import portrait
 from tests.offpolicy.action_worlds import rounds, write_log
 
-ABLE = ["frugal-gaptron", "squarecb", "epsilon-greedy"]
+ABLE = ["advised-gaptron", "frugal-gaptron", "squarecb", "epsilon-greedy"]
 
 
 def learner(algorithm="squarecb", feedback="bandit", **more):
@@ -117,7 +117,7 @@ def as_actions(labels):
     T, K = labels.n_rounds, labels.n_classes
     actions = tuple({f"k{k}": {"n": float(k)} for k in range(K)} for _ in range(T))
     given = labels.codes, labels.reward, labels.propensity, labels.distribution.ravel()
-    return ActionLog(ActionStream("same", ({},) * T, actions, "played", *given))
+    return ActionLog(NamedRounds("same", ({},) * T, actions, "played", *given))
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from gaptron.errors import InputError, SettingError, StreamError
+from gaptron.streams.action_worlds import action_world
 from gaptron.streams.actions import ACTION_FORMATS, open_actions, save_actions
 from gaptron.streams.json_lines import DamagedLogWarning
 
@@ -498,3 +499,21 @@ def test_numbers_of_a_table_may_be_text_where_any_is(tmp_path):
     stream = open_actions(written(tmp_path, "s.csv", text))
     assert [each["size"] for each in stream.actions[0].values()] == ["3", None, "wide"]
     assert [each["when"] for each in stream.actions[0].values()] == ["2026-01-31", "2026-02-01", None]
+
+
+# --- worlds -------------------------------------------------------------------------------------------------
+
+
+def test_worlds_by_name_are_those_of_their_generators():
+    stream, world = open_actions("news:rounds=20,seed=3"), action_world("news", 20, 3)
+    assert stream.kind == "rewards" and stream.name == "news:rounds=20,seed=3" and len(stream) == 20
+    assert list(stream.contexts) == world.contexts
+    assert [list(each.items()) for each in stream.actions] == world.actions
+    assert stream.reward.tolist() == world.rewards.tolist() and stream.expected.tolist() == world.expected.tolist()
+    assert stream[3:].expected.tolist() == world.expected[stream.first[3] :].tolist()
+    with pytest.raises(InputError, match="no option 'worlds'; its options are: rounds, seed"):
+        open_actions("news:worlds=3")
+    with pytest.raises(InputError, match="seed must not be negative"):
+        open_actions("news:seed=-1")
+    with pytest.raises(InputError, match="news is built in"):
+        open_actions("news", costs="0..1")

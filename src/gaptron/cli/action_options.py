@@ -11,7 +11,7 @@ from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
     from gaptron import Features, Learner
-    from gaptron.streams.actions import ActionStream
+    from gaptron.streams.actions import NamedRounds
 
 ACTIONS = options.panel("Actions with features")
 HELP = {
@@ -53,10 +53,11 @@ class ActionFile:
     damaged: str
     roles: dict[str, str]  # by the names in `ROLES`
 
-    def open(self, model: "Learner | None") -> "ActionStream":
+    def open(self, model: "Learner | None") -> "NamedRounds":
         """Read the file; where the options leave a choice, as the files that the model learned from."""
         from gaptron.streams.actions import open_actions  # noqa: PLC0415
         from gaptron.streams.actions.files import TABLES, format_of  # noqa: PLC0415
+        from gaptron.streams.actions.worlds import is_world  # noqa: PLC0415
 
         saved = {} if model is None else model.reading
         names = {"reward": self.reward, **self.roles}
@@ -65,20 +66,20 @@ class ActionFile:
         in_context: Any = self.roles["in_context"] or None
         if in_context is not None:
             in_context = [name.strip() for name in in_context.split(",")]
-        elif format_of(self.path, self.format or None) in TABLES:
+        elif not is_world(self.path) and format_of(self.path, self.format or None) in TABLES:
             in_context = None if "context" not in saved else str(saved["context"]).split(SEPARATOR)[1:]
         given |= {"costs": self.roles["costs"] or None, "context": in_context}
-        stream: ActionStream = open_actions(self.path, format=self.format or None, damaged=self.damaged, **given)
+        stream: NamedRounds = open_actions(self.path, format=self.format or None, damaged=self.damaged, **given)
         return stream if self.limit is None else stream[: self.limit]
 
 
-def remember(learner: "Learner", stream: "ActionStream") -> None:
+def remember(learner: "Learner", stream: "NamedRounds") -> None:
     """Keep in a learner what it needs to know to read further files in the same way."""
     if stream.context_columns is not None:
         learner.reading["context"] = SEPARATOR.join(["", *stream.context_columns])
 
 
-def declared(stream: "ActionStream", features: "Features | None" = None) -> "Features":
+def declared(stream: "NamedRounds", features: "Features | None" = None) -> "Features":
     """Return the declared features for a stream: ids that are only positions have no weights."""
     from gaptron import Features  # noqa: PLC0415
 
@@ -105,7 +106,7 @@ def check_applicable(context: typer.Context, actions: bool, applicable: Collecti
             raise SettingError(f"{parameter.opts[0]} is not for --actions: leave it out")
 
 
-def describe(stream: "ActionStream") -> str:
+def describe(stream: "NamedRounds") -> str:
     """Return one line about the size of a stream."""
     counts = stream.counts
     fewest, most = counts.min(), counts.max()

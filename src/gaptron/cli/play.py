@@ -130,8 +130,6 @@ def play(
     model = load_model(load, context) if load else None
     if save:
         check_folder(save)
-    if actions and context.get_parameter_source("algorithm").name == "DEFAULT":  # type: ignore[union-attr]
-        algorithm = ""
     learner = LearnerOptions(
         algorithm,
         feedback,

@@ -16,7 +16,7 @@ from gaptron.errors import SettingError
 
 if TYPE_CHECKING:
     from gaptron import Learner
-    from gaptron.streams.actions import ActionStream
+    from gaptron.streams.actions import NamedRounds
 
 APPLICABLE = (
     *("stream", "algorithm", "feedback", "set_", "seed", "load", "save", "format_", "reward", "column", "cross"),
@@ -53,11 +53,11 @@ def play_actions(
         _show(summary, learner, stream, verbose)
 
 
-def _create(options: LearnerOptions, stream: "ActionStream") -> "Learner":
+def _create(options: LearnerOptions, stream: "NamedRounds") -> "Learner":
     from gaptron.learner import Learner  # noqa: PLC0415
 
     return Learner(
-        options.algorithm or None,
+        options.algorithm,
         actions=True,
         features=declared(stream, options.features),
         feedback=options.feedback or ("full" if stream.kind == "right" else "bandit"),
@@ -67,7 +67,7 @@ def _create(options: LearnerOptions, stream: "ActionStream") -> "Learner":
     )
 
 
-def _check_feedback(learner: "Learner", stream: "ActionStream") -> None:
+def _check_feedback(learner: "Learner", stream: "NamedRounds") -> None:
     from gaptron.types import Feedback  # noqa: PLC0415
 
     if not learner.problem.actions or learner.features is None:
@@ -76,21 +76,21 @@ def _check_feedback(learner: "Learner", stream: "ActionStream") -> None:
         raise SettingError(f"{stream.name} does not say which action is right: use --feedback bandit")
 
 
-def _play(learner: "Learner", stream: "ActionStream", bound: bool | None, bar: Any) -> dict[str, Any]:
+def _play(learner: "Learner", stream: "NamedRounds", bound: bool | None, bar: Any) -> dict[str, Any]:
     """Play rounds whose feedback is known for every action."""
     import numpy as np  # noqa: PLC0415
 
     from gaptron.learner import describe as described  # noqa: PLC0415
 
     rounds, right, rewards = stream.records, None, None
-    first, counts = stream.first, stream.counts
+    starts, counts = stream.first[:-1], stream.counts
     if stream.kind == "right":
         right = [stream.action(t) for t in range(stream.n_rounds)]
         uniform, best = float((1.0 / counts).mean()), 1.0
     else:
         rewards = stream.reward
-        uniform = float((np.add.reduceat(rewards, first[:-1]) / counts).mean())
-        best = float(np.maximum.reduceat(rewards, first[:-1]).mean())
+        uniform = float((np.add.reduceat(rewards, starts) / counts).mean())
+        best = float(np.maximum.reduceat(rewards if stream.expected is None else stream.expected, starts).mean())
     learner.warm_up(rounds[:1], one_by_one=False)
     start = time.perf_counter()
     trace = learner.play(rounds, right, rewards=rewards, progress=bar.played)
@@ -101,13 +101,15 @@ def _play(learner: "Learner", stream: "ActionStream", bound: bool | None, bar: A
         why = "theorems are about one right action in each round, and here every action has its own reward"
     elif bound or (bound is None and int(counts.sum()) <= BOUND_SOUGHT):
         proved, why = described.bound(learner, rounds, right, trace)
+    earned = trace.reward if stream.expected is None else stream.expected[starts + trace.codes]
     late = trace.reward[stream.n_rounds - stream.n_rounds // 4 :]
     return {
         "reward": float(trace.reward.mean()),
         "last_quarter": float(late.mean()) if len(late) else None,
         "uniform": uniform,
         "best": best,
-        "share_of_best": float(trace.reward.mean()) / best if best else None,
+        "expected": stream.expected is not None,
+        "share_of_best": float(earned.mean()) / best if best else None,
         "mistakes": trace.mistakes if right is not None else None,
         "bound": proved,
         "why_no_bound": why,
@@ -115,7 +117,7 @@ def _play(learner: "Learner", stream: "ActionStream", bound: bool | None, bar: A
     }
 
 
-def _from_log(learner: "Learner", stream: "ActionStream", bar: Any) -> dict[str, Any]:
+def _from_log(learner: "Learner", stream: "NamedRounds", bar: Any) -> dict[str, Any]:
     """Learn from every decision of a log, and estimate what the learner would have earned just before each."""
     from gaptron.offpolicy import ActionLog, evaluate_learning, evaluate_uniform  # noqa: PLC0415
 
@@ -141,7 +143,7 @@ def _from_log(learner: "Learner", stream: "ActionStream", bar: Any) -> dict[str,
     }
 
 
-def _summary(learner: "Learner", stream: "ActionStream") -> dict[str, Any]:
+def _summary(learner: "Learner", stream: "NamedRounds") -> dict[str, Any]:
     return {
         "stream": stream.name,
         "notes": list(stream.notes),
@@ -155,7 +157,7 @@ def _summary(learner: "Learner", stream: "ActionStream") -> dict[str, Any]:
     }
 
 
-def _show(summary: dict[str, Any], learner: "Learner", stream: "ActionStream", verbose: bool) -> None:
+def _show(summary: dict[str, Any], learner: "Learner", stream: "NamedRounds", verbose: bool) -> None:
     typer.echo(describe(stream))
     for remark in [*summary["notes"], *describe_columns(learner)]:
         typer.echo(f"  {remark}")
@@ -180,7 +182,7 @@ def _show_rewards(summary: dict[str, Any]) -> None:
     line("mean reward", summary["reward"], "" if share is None else f"{share:.1%} of the best")
     line("  in the last quarter", summary["last_quarter"])
     line("uniform play", summary["uniform"])
-    line("the best of each round", summary["best"], "known only in hindsight")
+    line("the best of each round", summary["best"], "on average" if summary["expected"] else "known only in hindsight")
     if summary["mistakes"] is not None:
         typer.echo(f"{'mistakes':<27}{summary['mistakes']:>9,}")
     bound = summary["bound"]

@@ -1,7 +1,7 @@
-"""A log of decisions between named actions, which every round brings anew.
+"""A log of decisions between named actions, which differ from round to round.
 
-It answers the questions that the estimates ask of a log of labels. Where that one has a matrix with a column per label,
-this one has a vector with one number per action, one round after the other.
+It has the methods that the estimates call on a log of labels. Where that one has a matrix with a column per label, this
+one has a vector with one number per action, one round after the other.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from gaptron.errors import InputError
 from gaptron.features import ActionRecords
 from gaptron.learner import Learner
 from gaptron.offpolicy.log import NEAR_CERTAIN
-from gaptron.streams.actions.rounds import PLAYED, ActionStream
+from gaptron.streams.actions.rounds import PLAYED, NamedRounds
 from gaptron.types import Integers, Vector
 
 
@@ -32,7 +32,7 @@ class ActionLog:
         InputError: the rounds do not say which actions were played.
     """
 
-    stream: ActionStream
+    stream: NamedRounds
 
     def __post_init__(self) -> None:
         if self.stream.kind != PLAYED:

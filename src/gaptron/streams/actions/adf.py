@@ -18,7 +18,7 @@ from gaptron.streams import vw
 from gaptron.streams.actions.costs import Costs
 from gaptron.streams.actions.features import JOIN, put_token
 from gaptron.streams.actions.ids import Ids
-from gaptron.streams.actions.rounds import PLAYED, REWARDS, ActionStream, Round, RoundCollector
+from gaptron.streams.actions.rounds import PLAYED, REWARDS, NamedRounds, Round, RoundCollector
 from gaptron.streams.json_lines import MalformedError
 from gaptron.streams.source import Source, read_text
 from gaptron.types import MOST_ACTIONS
@@ -37,7 +37,7 @@ class _Line(NamedTuple):
     features: dict[str, Any]
 
 
-def read(source: Source, costs: Costs, ids: Ids) -> ActionStream:
+def read(source: Source, costs: Costs, ids: Ids) -> NamedRounds:
     """Read a file in this format."""
     rounds = RoundCollector(source.name)
     for block in _blocks(source):

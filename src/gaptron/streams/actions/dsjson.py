@@ -19,7 +19,7 @@ from gaptron.data.values import CLOSE
 from gaptron.streams.actions.costs import Costs
 from gaptron.streams.actions.features import JOIN, flatten
 from gaptron.streams.actions.ids import Ids
-from gaptron.streams.actions.rounds import PLAYED, ActionStream, Round, RoundCollector
+from gaptron.streams.actions.rounds import PLAYED, NamedRounds, Round, RoundCollector
 from gaptron.streams.json_lines import LogLines, MalformedError, encode, get, number, numbers, short
 from gaptron.streams.source import Source
 
@@ -30,7 +30,7 @@ CONTEXT, ACTION, ID = "C", "A", "i"
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read(source: Source, costs: Costs, ids: Ids, *, skip_damaged: bool) -> ActionStream:
+def read(source: Source, costs: Costs, ids: Ids, *, skip_damaged: bool) -> NamedRounds:
     """Read a file in this format."""
     rounds, skipped = RoundCollector(source.name), 0
 
@@ -119,7 +119,7 @@ def action_number(value: Any, name: str, K: int) -> int:
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-def write(stream: ActionStream) -> Iterator[bytes]:
+def write(stream: NamedRounds) -> Iterator[bytes]:
     """Yield the lines of a log."""
     for t in range(stream.n_rounds):
         yield encode(

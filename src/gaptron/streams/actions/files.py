@@ -10,7 +10,8 @@ from gaptron.streams.actions import adf, dsjson, jsonl, long_table
 from gaptron.streams.actions.costs import read_costs
 from gaptron.streams.actions.ids import Ids
 from gaptron.streams.actions.long_table import Roles
-from gaptron.streams.actions.rounds import PLAYED, ActionStream
+from gaptron.streams.actions.rounds import PLAYED, NamedRounds
+from gaptron.streams.actions.worlds import is_world, open_world
 from gaptron.streams.columns import Column
 from gaptron.streams.compression import compressed
 from gaptron.streams.source import Source
@@ -35,7 +36,7 @@ ACTION_FORMATS = {
     "tsv": ActionFormat((".tsv",), _TABLE),
     "parquet": ActionFormat((".parquet",), _TABLE),
 }
-_WRITERS: dict[str, Callable[[ActionStream], Iterator[bytes]]] = {"dsjson": dsjson.write, "jsonl": jsonl.write}
+_WRITERS: dict[str, Callable[[NamedRounds], Iterator[bytes]]] = {"dsjson": dsjson.write, "jsonl": jsonl.write}
 
 
 def open_actions(
@@ -52,14 +53,15 @@ def open_actions(
     right: Column | None = None,
     context: Sequence[Column] | None = None,
     damaged: str = "refuse",
-) -> ActionStream:
+) -> NamedRounds:
     """Read rounds of named actions from a file or from standard input.
 
     An incomplete last line of dsjson or JSON lines, as a full disk or a killed process leaves it, is skipped with a
     DamagedLogWarning.
 
     Args:
-        source: a path (.vw .dsjson .jsonl .csv .tsv .parquet; .gz .bz2 .xz are unpacked) or "-" for standard input.
+        source: a path (.vw .dsjson .jsonl .csv .tsv .parquet; .gz .bz2 .xz are unpacked), "-" for standard input, or
+            the name of a world, as in "news" or "news:rounds=1000,seed=3" (a file of that name is "./news").
         format: vw, dsjson, jsonl, csv, tsv or parquet; by default from the extension, and jsonl for standard input.
         costs: of vw and dsjson: the lowest and the highest cost, "LOW..HIGH". The reward is (high - cost) / (high -
             low). The default is "-1..0": the cost is the reward with a minus sign.
@@ -85,8 +87,9 @@ def open_actions(
     if damaged not in DAMAGED:
         raise SettingError(f"damaged={damaged!r} must be one of {', '.join(DAMAGED)}")
     origin = Source(os.fspath(source))
-    origin.check_exists("file not found")
-    name = format_of(origin.path, format)
+    world = is_world(origin.path)
+    if not world:
+        origin.check_exists("file not found")
     roles = {
         "round": round,
         "action": action,
@@ -97,6 +100,11 @@ def open_actions(
         "context": context,
     }
     given = {"costs": costs, "id": id, "damaged": None if damaged == DAMAGED[0] else damaged, **roles}
+    if world:
+        if format is not None or any(value is not None for value in given.values()):
+            raise InputError(f"{origin.path} is built in: format and similar arguments are for files")
+        return open_world(origin.path)
+    name = format_of(origin.path, format)
     for option, value in given.items():
         if value is not None and option not in ACTION_FORMATS[name].options:
             raise StreamError(origin.name, f"{option}= is not for {name} files: leave it out")
@@ -109,7 +117,7 @@ def open_actions(
     return adf.read(origin, read_costs(costs), Ids(id))
 
 
-def save_actions(stream: ActionStream, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+def save_actions(stream: NamedRounds, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write rounds to a file. An existing file is replaced atomically.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gaptron.streams.actions.features import flatten
-from gaptron.streams.actions.rounds import PLAYED, REWARDS, RIGHT, ActionStream, Round, RoundCollector, position_of
+from gaptron.streams.actions.rounds import PLAYED, REWARDS, RIGHT, NamedRounds, Round, RoundCollector, position_of
 from gaptron.streams.json_lines import LogLines, MalformedError, encode, get, number, short
 from gaptron.streams.source import Source
 
@@ -25,7 +25,7 @@ Actions = list[tuple[Any, dict[str, Any]]]
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read(source: Source, *, skip_damaged: bool) -> ActionStream:
+def read(source: Source, *, skip_damaged: bool) -> NamedRounds:
     """Read a file in this format."""
     rounds = RoundCollector(source.name)
     lines = LogLines(source, skip_damaged=skip_damaged, header=False)
@@ -105,7 +105,7 @@ def _by_id(given: Any, actions: Actions, known: set[str], name: str) -> list[flo
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-def write(stream: ActionStream) -> Iterator[bytes]:
+def write(stream: NamedRounds) -> Iterator[bytes]:
     """Yield the lines of a stream."""
     first = stream.first
     for t in range(stream.n_rounds):

@@ -27,7 +27,7 @@ from gaptron.features.tables import Column as TableColumn
 from gaptron.features.tables import Numbers, Texts, of_arrow
 from gaptron.streams import csv_text, parquet
 from gaptron.streams.actions.ids import NO_IDS
-from gaptron.streams.actions.rounds import PLAYED, REWARDS, RIGHT, ActionStream, Round, RoundCollector, short_id
+from gaptron.streams.actions.rounds import PLAYED, REWARDS, RIGHT, NamedRounds, Round, RoundCollector, short_id
 from gaptron.streams.columns import Column, check_unique, find_column
 from gaptron.streams.raw_chunk import ErrorAt
 from gaptron.streams.source import Source
@@ -65,7 +65,7 @@ class _Table(NamedTuple):
     error_at: ErrorAt
 
 
-def read(source: Source, format: str, roles: Roles) -> ActionStream:
+def read(source: Source, format: str, roles: Roles) -> NamedRounds:
     """Read a table; `format` is csv, tsv or parquet."""
     table = _parquet(source) if format == "parquet" else _text(source, DELIMITERS[format])
     check_unique(source.name, table.names)

@@ -42,7 +42,7 @@ class Round(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ActionStream:
+class NamedRounds:
     """Rounds of named actions in chronological order. They were checked when they were read.
 
     Args:
@@ -57,6 +57,7 @@ class ActionStream:
         named: whether the ids are from the file; False: they are positions, which mean nothing in another round.
         notes: what a reader decided or left out.
         context_columns: of a table: the columns of the context.
+        expected: for "rewards", where it is known: the expected reward of every action.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ActionStream:
     named: bool = True
     notes: tuple[str, ...] = ()
     context_columns: tuple[str, ...] | None = None
+    expected: Vector | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -120,14 +122,14 @@ class ActionStream:
     def __len__(self) -> int:
         return self.n_rounds
 
-    def __getitem__(self, part: slice) -> "ActionStream":
+    def __getitem__(self, part: slice) -> "NamedRounds":
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InputError("take consecutive rounds of a stream with a slice, for example stream[:1000]")
         start, stop, _ = part.indices(self.n_rounds)
         stop = max(start, stop)
         first = self.first
         rows = slice(first[start], first[stop])
-        return ActionStream(
+        return NamedRounds(
             self.name,
             self.contexts[start:stop],
             self.actions[start:stop],
@@ -139,10 +141,11 @@ class ActionStream:
             self.named,
             self.notes,
             self.context_columns,
+            None if self.expected is None else self.expected[rows],
         )
 
     def __repr__(self) -> str:
-        return f"ActionStream({self.name!r}, rounds={self.n_rounds}, actions={self.counts.sum()}, kind={self.kind!r})"
+        return f"NamedRounds({self.name!r}, rounds={self.n_rounds}, actions={self.counts.sum()}, kind={self.kind!r})"
 
 
 class RoundCollector:
@@ -193,11 +196,11 @@ class RoundCollector:
 
     def stream(
         self, *, named: bool, notes: Iterable[str] = (), context_columns: tuple[str, ...] | None = None
-    ) -> ActionStream:
+    ) -> NamedRounds:
         """Return the rounds; raise StreamError if there are none."""
         if not self._contexts:
             raise StreamError(self.source, "contains no rounds")
-        return ActionStream(
+        return NamedRounds(
             self.source,
             tuple(self._contexts),
             tuple(self._actions),
