@@ -1,5 +1,6 @@
 """Models whose every decision brings its own actions: the HTTP interface, the log, and what is refused."""
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -456,6 +457,22 @@ def test_the_export_is_the_log_of_the_decisions(news: Served, tmp_path: Path, fo
     log = ActionLog(stream)
     result = evaluate_learning(gaptron.Learner("frugal-gaptron", actions=True, features="auto", feedback="bandit"), log)
     assert result
+
+
+def test_vowpal_wabbit_reads_the_export(news: Served, tmp_path: Path) -> None:
+    vw = pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit: pip install vowpalwabbit")
+    play(news, 40)
+    path = tmp_path / "news.dsjson"
+    path.write_bytes(news.call("GET", "/v1/models/news/log?format=dsjson").content)
+    files = f"-d {path} -p {tmp_path}/distributions --extra_metrics {tmp_path}/metrics.json"
+    vw.Workspace(f"--dsjson --cb_explore_adf --epsilon 0.2 -q CA {files}", quiet=True).finish()
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    found = metrics["cb_explore_adf_greedy"]
+    assert metrics["line_parse_error"] == metrics["number_skipped_events"] == 0 and found["cbea_labeled_ex"] == 40
+    made = [news.call("GET", DECISION + visit["event_id"]).json()["action"] for visit in visits(40)]
+    assert found["cbea_sum_cost"] == -sum(likes(visit, action) for visit, action in zip(visits(40), made))
+    blocks = (tmp_path / "distributions").read_text().split("\n\n")
+    assert [len(text.split(",")) for text in blocks if text.strip()] == [5] * 40
 
 
 def test_an_export_in_shadow_mode_has_no_distributions(news: Served, tmp_path: Path) -> None:

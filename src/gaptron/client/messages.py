@@ -74,11 +74,9 @@ def offered(fields: Mapping[str, Any]) -> set[str]:
 
 
 def _pairs(actions: Any) -> list[tuple[Any, Any]]:
-    if isinstance(actions, Mapping):
-        return list(actions.items())
-    pairs = [tuple(each) for each in actions if isinstance(each, list | tuple)] if isinstance(actions, list) else []
-    if not pairs or len(pairs) < len(actions) or any(len(pair) != 2 for pair in pairs):
-        raise InputError("actions must be a mapping of ids to features, or a list of (id, features)")
+    pairs = list(actions.items() if isinstance(actions, Mapping) else actions if isinstance(actions, list) else ())
+    if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise InputError("actions must be a mapping of ids to features, or a list of (id, features), and not empty")
     return pairs
 
 

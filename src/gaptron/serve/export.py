@@ -30,38 +30,43 @@ class Shape(NamedTuple):
     labels: list[str]  # including those added later
     width: int | None  # number of features; None: they are named
     distributions: bool  # does every decision have one? Those in shadow mode have none
-    has_actions: bool  # does every decision bring its own actions?
 
 
 def lines(store: Store, model: str, format_: str, until: int) -> Iterator[bytes]:
     """Iterate over the lines of the export, up to event `until`."""
-    shape = _shape(store, model, until)
-    if format_ == "jsonl" and not shape.has_actions:
+    shape, line_of = _shape(store, model, until), _line
+    if has_actions(store, model):
+        line_of = _action_line
+    elif format_ == "jsonl":
         yield encode(jsonl.header(tuple(shape.labels), shape.width))
     for decided, reward in decisions_with_rewards(store, model, until):
-        line = _action_line if shape.has_actions else _line
-        yield encode(line(decided, reward, shape, format_))
+        yield encode(line_of(decided, reward, shape, format_))
+
+
+def has_actions(store: Store, model: str) -> bool:
+    """Does every decision of the model bring its own actions?"""
+    created: Created = events.decode(next(iter(store.read(0, model)))[0]).body
+    return created.spec.actions
 
 
 def _shape(store: Store, model: str, until: int) -> Shape:
     labels: list[str] = []
     width: int | None = 0  # not known
-    distributions, has_actions = True, False
+    distributions = True
     for row, _ in store.read(0, model, until):
         if row.kind not in ("created", "changed") and not (row.kind == "decided" and width == 0):
             continue
         body = events.decode(row).body
         if isinstance(body, Created):
             labels += body.spec.labels or ()
-            has_actions = body.spec.actions
-            width = None if has_actions or body.spec.features == "auto" else body.spec.features or 0
+            width = None if body.spec.features == "auto" else body.spec.features or 0
             distributions = body.spec.mode == "live"
         elif isinstance(body, Changed):
             labels += body.change.add_labels or []
             distributions = distributions and body.change.mode != "shadow"
         elif isinstance(body, Decided):
             width = len(body.request.x) if isinstance(body.request.x, tuple) else 0
-    return Shape(labels, 1 if width == 0 else width, distributions, has_actions)
+    return Shape(labels, 1 if width == 0 else width, distributions)
 
 
 def decisions_with_rewards(store: Store, model: str, until: int) -> Iterator[tuple[Event, float]]:

@@ -77,6 +77,8 @@ class NewModel(Schema, kw_only=True):
             self.mode = "shadow"
         if self.epsilon is None:  # the log has the number, so that the default may change
             self.epsilon = EPSILON_OF_ACTIONS if self.actions else 0.0
+        if self.actions and self.features is None:
+            self.features = "auto"
 
 
 class ModelChange(Schema, kw_only=True):

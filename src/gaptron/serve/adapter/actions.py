@@ -18,7 +18,7 @@ class ActionAdapter(Adapter):
     def __init__(self, spec: NewModel) -> None:
         if spec.labels is not None:
             raise invalid("a model with actions has no labels: leave out labels, or actions")
-        self.named = not isinstance(spec.features, int)
+        self.named = spec.features == "auto"
         super().__init__(spec, actions=True)
         self._check_epsilon(MOST_ACTIONS, "actions")
 
