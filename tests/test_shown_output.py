@@ -124,8 +124,8 @@ def test_the_layers_shown_are_those_that_are_checked() -> None:
 
 def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
     served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
-    (shown,) = _blocks("serve.md", "json")
-    commands = _blocks("serve.md", "bash")[1]
+    shown, with_actions = _blocks("serve.md", "json")
+    commands, for_actions = _blocks("serve.md", "bash")[1:3]
     model, decision, outcome = re.findall(r"-d '(.*?)'", commands)
     service = served.Served(tmp_path / "store")
     try:
@@ -134,6 +134,13 @@ def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
         response = service.call("POST", path, json.loads(decision)).json()
         assert {name: response[name] for name in json.loads(shown)} == json.loads(shown)
         recorded = service.call("PUT", f"{path}/order-7/outcome", json.loads(outcome)).json()
+        assert recorded["status"] == "recorded"
+        model, decision, outcome = (json.loads(body) for body in re.findall(r"-d '(.*?)'", for_actions, re.DOTALL))
+        assert service.call("POST", "/v1/models", model).status_code == 201
+        response = service.call("POST", "/v1/models/news/decisions", decision).json()
+        response["seq"] -= 3  # it follows the three events of the other model
+        assert response == json.loads(with_actions)
+        recorded = service.call("PUT", "/v1/models/news/decisions/visit-1/outcome", outcome).json()
         assert recorded["status"] == "recorded"
     finally:
         service.close()
