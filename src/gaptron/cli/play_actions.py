@@ -80,6 +80,7 @@ def _play(learner: "Learner", stream: "NamedRounds", bound: bool | None, bar: An
     """Play rounds whose feedback is known for every action."""
     import numpy as np  # noqa: PLC0415
 
+    from gaptron.experiments.run_task import MANY_RIGHT  # noqa: PLC0415
     from gaptron.learner import describe as described  # noqa: PLC0415
 
     rounds, right, rewards = stream.records, None, None
@@ -98,7 +99,7 @@ def _play(learner: "Learner", stream: "NamedRounds", bound: bool | None, bar: An
     proved: dict[str, Any] | None = None
     why: str | None = "not computed (--no-bound)"
     if right is None:
-        why = "theorems are about one right action in each round, and here every action has its own reward"
+        why = MANY_RIGHT
     elif bound or (bound is None and int(counts.sum()) <= BOUND_SOUGHT):
         proved, why = described.bound(learner, rounds, right, trace)
     earned = trace.reward if stream.expected is None else stream.expected[starts + trace.codes]

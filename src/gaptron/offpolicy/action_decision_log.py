@@ -2,14 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from gaptron.data.feedback import as_correct, as_reward
-from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, InputError, StreamError
 from gaptron.features.rounds import record_of
 from gaptron.learner.action_decision import ActionDecision
+from gaptron.offpolicy.decision_log import GrowingLog
 from gaptron.offpolicy.jsonl import json_named_features
 from gaptron.offpolicy.line_file import LineFile
 from gaptron.streams.actions import dsjson, jsonl
@@ -19,7 +17,7 @@ from gaptron.streams.json_lines import MalformedError, encode, parse
 FORMATS = ("dsjson", "jsonl")
 
 
-class ActionDecisionLog:
+class ActionDecisionLog(GrowingLog):
     """A file to which decisions between named actions are appended; use it in a `with` statement, or call `close`.
 
     The format is dsjson, which Vowpal Wabbit reads with `--dsjson --cb_explore_adf`, or JSON lines. Lines are written
@@ -36,15 +34,10 @@ class ActionDecisionLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, format: str | None = None, sync: bool = False) -> None:
-        self.path = os.fspath(path)
+        super().__init__(path, sync=sync)
         self.format = format_of(self.path, format)
         if self.format not in FORMATS:
             raise StreamError(self.path, f"{self.format} is not for logs that grow: use {' or '.join(FORMATS)}")
-        if self.path.lower().endswith((".bz2", ".xz")):
-            raise StreamError(self.path, "this compression buffers lines: use .gz or no compression")
-        self._sync = sync
-        self._file: LineFile | None = None
-        self._closed = False
 
     def write(
         self,
@@ -69,33 +62,11 @@ class ActionDecisionLog:
             InputError: the context, the actions or the reward are impossible.
             StreamError: the file cannot be written.
         """
-        if self._closed:
-            raise DecisionError(f"{self.path} is closed: open a new ActionDecisionLog on it")
-        if (correct is None) == (reward is None):
-            raise DecisionError("give either correct=True or False, or reward=...")
-        value = float(as_correct(correct)) if reward is None else as_reward(reward)
         if not isinstance(decision, ActionDecision) or decision._ids is None:
             raise DecisionError("this is not a decision between named actions: use DecisionLog")
-        if not decision.propensity >= MIN_PROPENSITY:
-            raise DecisionError(
-                f"the action of round {decision.round} has propensity {decision.propensity:g}; a log holds those of at "
-                f"least {MIN_PROPENSITY:g}: leave the round out, or make the learner with epsilon=..."
-            )
+        value = self._checked(decision, correct, reward)
         line = self._line(decision, context, actions, value)
-        if self._file is None:
-            self._file = LineFile(self.path, b"", self._check_first, sync=self._sync)
-        try:
-            self._file.append(line)
-        except BaseException:
-            self._file.close()
-            self._file = None  # the next write opens the file again and repairs it if necessary
-            raise
-
-    def close(self) -> None:
-        """Close the file. Later calls of `write` are refused."""
-        self._closed = True
-        if self._file is not None:
-            self._file.close()
+        self._append(line, lambda: LineFile(self.path, b"", self._check_first, sync=self._sync))
 
     def _line(self, decision: ActionDecision, context: Any, actions: Any, reward: float) -> bytes:
         ids = list(decision._ids or ())
@@ -121,9 +92,3 @@ class ActionDecisionLog:
             raise StreamError(self.path, f"cannot be continued: {problem}", 1) from None
         if ("actions" if self.format == "jsonl" else "_label_Action") not in found:
             raise StreamError(self.path, f"is not a log of actions in {self.format}: give the new log another name")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
