@@ -26,12 +26,12 @@ from gaptron import Learner
 from gaptron.streams.action_worlds import WORLDS, ActionStream, Features, WorldRound, action_world, encoded, tokens
 
 SEVEN = ("news", "cold", "prices", "taste", "ids", "choice", "movielens")
-OURS = {
-    "advised-gaptron": ("advised-gaptron", {}),
-    "squarecb": ("squarecb", {"norm": 1.0}),
-    "squarecb logistic c=1000": ("squarecb", {"norm": 1.0, "oracle": "logistic", "c": 1000.0}),
-    "epsilon-greedy": ("epsilon-greedy", {"norm": 1.0}),
-    "frugal-gaptron": ("frugal-gaptron", {}),
+OURS: dict[str, dict[str, Any]] = {
+    "advised-gaptron": {},
+    "squarecb": {},
+    "squarecb logistic c=1000": {"algorithm": "squarecb", "oracle": "logistic", "c": 1000.0},
+    "epsilon-greedy": {},
+    "frugal-gaptron": {},
 }
 # Setting → arguments, and the cost of a reward: 1 - r, or -r.
 VW = {
@@ -48,8 +48,7 @@ VW = {
 
 def play_ours(name: str, stream: ActionStream, seed: int) -> tuple[float, dict[str, float]]:
     """The share of the best, and the mean of the learner's notes."""
-    algorithm, settings = OURS[name]
-    learner = Learner(algorithm, actions=True, feedback="bandit", seed=seed, **settings)
+    learner = Learner(**{"algorithm": name, **OURS[name]}, actions=True, feedback="bandit", seed=seed)
     trace = learner.play(stream.rounds, rewards=stream.rewards)
     return stream.share(trace.labels), dict(zip(trace.note_names, trace.notes.mean(axis=0).round(4).tolist()))
 
@@ -135,8 +134,8 @@ def measure(options: Any) -> None:
     if results is not None and results.exists():
         lines = map(json.loads, results.read_text().splitlines())
         done = {(line["world"], line["seed"], line["rounds"], line["learner"]) for line in lines}
-    learners = options.learners.split(",") if options.learners else [*OURS, "linucb"]
-    learners += [f"vw {name}" for name in VW] if options.vw else []
+    learners = [*OURS, "linucb"] if options.learners is None else options.learners.split(",")
+    learners = [*learners, *(f"vw {name}" for name in VW if options.vw)]
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for world in options.worlds.split(","):
             wanted = [name for name in learners if (world, seed, options.rounds, name) not in done]

@@ -58,6 +58,8 @@ OTHERS = {
     }.items()
 }
 WITH_ACTIONS: dict[str, dict[str, Any]] = {
+    "advised": {"algorithm": "advised-gaptron"},
+    "advised bandit": {"algorithm": "advised-gaptron", "feedback": "bandit"},
     "frugal": {"algorithm": "frugal-gaptron"},
     "frugal bandit": {"algorithm": "frugal-gaptron", "feedback": "bandit"},
     "softmax": {"algorithm": "softmax"},

@@ -15,6 +15,7 @@ import gaptron.features
 import gaptron.offpolicy
 import gaptron.river
 import gaptron.streams
+import gaptron.streams.actions
 from gaptron.algorithms import NAMES, load
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +54,7 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
         gaptron.abstention,
         gaptron.river,
         gaptron.streams,
+        gaptron.streams.actions,
         gaptron.offpolicy,
         gaptron.client,
     ],

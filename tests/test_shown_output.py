@@ -112,3 +112,15 @@ def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
         assert recorded["status"] == "recorded"
     finally:
         service.close()
+
+
+def test_the_examples_of_actions_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    text, names, printed = (DOCS / "actions.md").read_text(encoding="utf-8"), {}, ""
+    blocks = re.findall(r'^```(python|text title="Output")\n(.*?)^```', text, re.M | re.S)
+    for kind, block in blocks:
+        if kind == "python":
+            exec(block, names)
+            printed = capsys.readouterr().out
+        else:
+            assert printed == block
+    assert sum(kind != "python" for kind, _ in blocks) >= 3

@@ -185,7 +185,8 @@ def test_a_model_file_in_the_middle_of_a_run_with_pending_decisions(feedback, tm
     back = Learner.load(tmp_path / "model")
     for decision, y in zip(held, right[60:75]):
         again = back.pending[decision.round]
-        np.testing.assert_array_equal(again._saved_scratch[0], decision._saved_scratch[0])
+        if feedback == "bandit":
+            np.testing.assert_array_equal(again._saved_scratch[0], decision._saved_scratch[0])
         give_feedback(who, decision, y)
         give_feedback(back, again, y)
     one, other = (each.play(together(offers[75:]), right[75:]) for each in (who, back))

@@ -35,7 +35,7 @@ def test_the_reward_is_that_of_the_run_that_the_command_repeats(tmp_path):
         found = json.loads(played.stdout)
         assert result.reward / result.best_reward == pytest.approx(found["share_of_best"], rel=1e-9)
         assert result.rounds == found["rounds"] == 120 and 0 < result.mistakes < 120
-            assert result.bound is None
+        assert result.bound is None
     # A second call finds every result.
     assert [each.key for each in compare(plan, tmp_path / "out", serial)] == [each.key for each in results]
 

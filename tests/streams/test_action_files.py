@@ -5,6 +5,7 @@ import inspect
 import json
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -499,6 +500,31 @@ def test_numbers_of_a_table_may_be_text_where_any_is(tmp_path):
     stream = open_actions(written(tmp_path, "s.csv", text))
     assert [each["size"] for each in stream.actions[0].values()] == ["3", None, "wide"]
     assert [each["when"] for each in stream.actions[0].values()] == ["2026-01-31", "2026-02-01", None]
+
+
+@pytest.mark.filterwarnings("ignore::gaptron.streams.json_lines.DamagedLogWarning")
+@pytest.mark.parametrize(
+    ("name", "text"), [("log.vw", ADF), ("log.dsjson", DSJSON), ("log.jsonl", JSONL), ("log.csv", CSV), ("c.gz", ADF)]
+)
+def test_damaged_bytes_are_read_or_refused(name, text, tmp_path):
+    rng = np.random.default_rng(11)
+    path = written(tmp_path, name if name != "c.gz" else "log.vw.gz", text)
+    good, read = path.read_bytes(), 0
+    for _ in range(150):
+        data = bytearray(good)
+        for at in rng.integers(len(data), size=rng.integers(1, 4)):
+            data[at] = rng.integers(256)
+        if rng.random() < 0.3:
+            del data[rng.integers(len(data)) :]
+        path.write_bytes(bytes(data))
+        try:
+            stream = open_actions(path)
+        except StreamError as error:
+            assert str(path) in str(error)
+        else:
+            assert len(stream.records) == len(stream) == len(stream.actions)  # what a learner takes
+            read += 1
+    assert read < 150
 
 
 # --- worlds -------------------------------------------------------------------------------------------------

@@ -158,7 +158,14 @@ def test_late_feedback_of_full_information_keeps_its_certificate():
 
 def test_the_bound_before_the_run_is_at_least_the_certificate():
     reached = 0.0
-    for reach, budget, largest in ((0.5, 0.0, 3), (20.0, 0.0, 6), (0.05, 0.0, 12), (2.0, 0.3, 6), (20.0, 2.0, 6)):
+    for reach, budget, largest in (
+        (0.5, 0.0, 3),
+        (20.0, 0.0, 6),
+        (20.0, 0.0, 2),
+        (0.05, 0.0, 12),
+        (2.0, 0.3, 6),
+        (20.0, 2.0, 6),
+    ):
         who, counts = advised(reach=reach, budget=budget), []
         for Phi in rounds(150, d=3, most=largest, seed=1):
             decision = who.decide(actions=Phi)

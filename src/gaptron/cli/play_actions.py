@@ -123,6 +123,7 @@ def _from_log(learner: "Learner", stream: "NamedRounds", bar: Any) -> dict[str, 
     from gaptron.offpolicy import ActionLog, evaluate_learning, evaluate_uniform  # noqa: PLC0415
 
     log = ActionLog(stream)
+    learner.warm_up(log.records[:1], play=False)
     start = time.perf_counter()
     result = evaluate_learning(learner, log, level=LEVEL, progress=bar.played)
     seconds = time.perf_counter() - start

@@ -3,12 +3,14 @@
 Columns of the context and columns of the actions are apart: a "price" of both is two columns. They follow the rules of
 `Encoder`. Beside them an action has
 
-    its id     a word, with a place of its own from the second round on in which it is offered
-    crosses    the product of each entry of the context and each entry of the action
+    a constant    1, if it has features
+    its id        a word, which gets its place in the second round in which it is offered
+    crosses       the product of each entry of the context and each entry of the action, constant included
 
-and its row, crosses included, has norm 1. The constant is the context's. A column that a context or an action does not
-have gives nothing; one that it has without a value is missing, as in `Encoder`. All rows of a round are encoded by the
-rounds before it, whatever their order.
+and its row has norm 1. But for the id and missing values it is the product of two encoded examples, so that its length
+hides the size of numbers no more than theirs does. A column that a context or an action does not have gives nothing;
+one that it has without a value is missing, as in `Encoder`. All rows of a round are encoded by the rounds before it,
+whatever their order.
 """
 
 import functools
@@ -61,6 +63,7 @@ class ActionEncoder(Encoder):
         self._value_groups = np.zeros(1, dtype=np.int64)
         self._word_groups = np.zeros(1, dtype=np.int64)
         super().__init__(features)
+        self._take()  # the constant of actions
         self._pairs, self._pair_places, self._table = (np.zeros(8, np.int64), np.zeros(8, np.int64), new_table(16))
         self._n_pairs = 0
         self._encode: Any = None
@@ -163,16 +166,18 @@ class ActionEncoder(Encoder):
         known = self._columns
         self._add_cells([(known[name], cell) for name, cell in given.context.items() if name in known], learn, x, s)
         x_ends, s_ends, known = [0], [0], self._spaces[ACTIONS]
+        constants: list[int] = []
         for id_, cells in zip(given.ids, given.features):
             own = [(known[name], cell) for name, cell in cells.items() if name in known]
             self._add_cells(own, learn, own_x, own_s)
             if self._has_ids:
                 self._add_id(str(id_), learn, own_s)
+            constants.append(int(bool(cells)))
             x_ends.append(len(own_x.tracks))
             s_ends.append(len(own_s.tracks))
         if learn:
             self.rows += 1
-        return self._encoded_round(x, s, own_x, own_s, x_ends, s_ends, learn)
+        return self._encoded_round(x, s, own_x, own_s, (x_ends, s_ends, constants), learn)
 
     def _add_columns(self, space: int, rows: tuple[Any, ...]) -> None:
         """Make the columns that are new in these rows, and settle their kinds, before any of the rows is encoded."""
@@ -215,28 +220,28 @@ class ActionEncoder(Encoder):
         s.add(self.ids.track, place)
 
     def _encoded_round(
-        self, x: Tracks, s: Tracks, own_x: Tracks, own_s: Tracks, x_ends: list[int], s_ends: list[int], learn: bool
+        self, x: Tracks, s: Tracks, own_x: Tracks, own_s: Tracks, shape: tuple[list[int], ...], learn: bool
     ) -> Round:
-        verbs, K = kernel(), len(x_ends) - 1
-        parts = (x.tracks, s.cells, s.tracks, own_x.tracks, own_s.cells, own_s.tracks, x_ends, s_ends)
+        verbs, K = kernel(), len(shape[-1])
+        parts = (x.tracks, s.cells, s.tracks, own_x.tracks, own_s.cells, own_s.tracks, *shape)
         flat = np.array([n for part in parts for n in part], dtype=np.int64)
         stops = [0, *accumulate(map(len, parts))]
-        values, places, words, own_values, own_places, own_words, ends_x, ends_s = (
+        values, places, words, own_values, own_places, own_words, *ends = (
             flat[start:stop] for start, stop in pairwise(stops)
         )
         context = verbs.Cells(np.array(x.cells, dtype=np.float64), values, places, words)
         actions = verbs.Cells(np.array(own_x.cells, dtype=np.float64), own_values, own_places, own_words)
         shared, own = len(values) + len(words), len(own_values) + len(own_words)
         raw = np.empty(shared, dtype=np.int64), np.empty(shared)
-        most = 1 + shared + own * (1 + shared) + shared + own
+        most = 1 + shared + (own + K) * (1 + shared) + shared + own
         out = np.zeros(K + 2, dtype=np.int32), np.empty(most, dtype=np.int32), np.empty(most)
         while True:
             groups = self._value_groups, self._word_groups
             known = verbs.Known(self._kinds, self._places, self._stats, self._totals, self._counts, *groups)
-            crosses = verbs.Crosses(self._table, self._pairs, self._pair_places, self._allowed)
+            crosses = verbs.Crosses(self._table, self._pairs, self._pair_places, self._allowed, int(self._crosses_all))
             used = np.array([self._taken, self._n_pairs])
             limit = self.features.most_crosses
-            arguments = (context, actions, ends_x, ends_s, known, crosses, limit, used, learn, *raw, *out)
+            arguments = (context, actions, *ends, known, crosses, limit, used, learn, *raw, *out)
             if self._encode is None:
                 self._encode = specialize(verbs.encode_round, *arguments)
             size = self._encode(*arguments)

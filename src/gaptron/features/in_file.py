@@ -8,6 +8,7 @@ import numpy as np
 from gaptron.data import state_tree
 from gaptron.data.values import count
 from gaptron.features.action_encoder import ACTIONS, MOST_WAITING, ActionEncoder
+from gaptron.features.action_encoder import kernel as kernel_of_actions
 from gaptron.features.cells import AUTO, IGNORE, KINDS, LOG, NUMBER, TIME
 from gaptron.features.columns import TIME_WORDS, Column, Dictionary, Key
 from gaptron.features.declaration import Features, as_features
@@ -101,7 +102,7 @@ def from_tree(tree: Any, width: int, *, actions: bool = False) -> Encoder:
     encoder = ActionEncoder(declared) if actions else Encoder(declared)
     encoder.rows = count("features.rows", tree["rows"])
     counts = _whole_numbers(tree["counts"], "features.counts")
-    if not 1 <= len(counts) <= max(width, 1):
+    if not 1 <= len(counts) <= max(width, encoder._taken):
         raise ValueError(f"features has {len(counts)} places, but the width is {width}")
     encoder._taken = len(counts)
     encoder._counts = np.concatenate([counts, np.zeros(max(width, encoder.width) - len(counts), dtype=np.int64)])
@@ -149,7 +150,7 @@ def _restore_actions(encoder: ActionEncoder, tree: Any) -> list[Integers]:
     encoder._pairs, encoder._pair_places = np.zeros(size, np.int64), np.zeros(size, np.int64)
     encoder._pairs[:n], encoder._pair_places[:n], encoder._n_pairs = pairs, places, n
     encoder.fill_table()
-    return [*taken, places, free]
+    return [*taken, places, free, np.array([kernel_of_actions().CONSTANT])]
 
 
 def _restore_column(encoder: Encoder, tree: Any, space: int) -> list[Integers]:

@@ -1,8 +1,8 @@
 """Encode the actions of a round as sparse rows of norm 1: their own features, and crosses with those of the context.
 
-A cross is the product of an entry of the context and an entry of an action. Each pair of columns has its own
-column, found in a hash table with open addressing: from the slot that the hash of the pair gives on, `table` has its
-number in `pairs` and `places`. Pairs past `most` share the columns of earlier ones.
+A cross is the product of an entry of the context and an entry of an action, or the constant of its features. Each
+pair of columns has its own column, found in a hash table with open addressing: from the slot that the hash of the pair
+gives on, `table` has its number in `pairs` and `places`. Pairs past `most` share the columns of earlier ones.
 """
 
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from gaptron.types import Flags, Integers, Vector
 FULL = -1  # no cross can be added: enlarge the arrays, and encode again
 TAKEN, PAIRS = 0, 1  # indices of `used`
 NOT_CROSSED = 0  # the group of tracks that no cross has
+CONSTANT = 1  # the column of the actions' constant; the one of the context is 0
 _LOW = 0xFFFFFFFF
 
 
@@ -47,6 +48,7 @@ class Crosses(NamedTuple):
     pairs: Integers  # column of the context · 2³² + column of the action, in the order in which they occurred
     places: Integers  # the column of each pair
     allowed: Flags  # group of the context × group of the action: is there a cross?
+    constant: int  # the group of the actions' constant
 
 
 @jit
@@ -81,6 +83,7 @@ def encode_round(
     actions: Cells,
     x_ends: Integers,
     s_ends: Integers,
+    constants: Integers,
     known: Known,
     crosses: Crosses,
     most: int,
@@ -99,6 +102,7 @@ def encode_round(
         actions: the cells of all actions.
         x_ends: where the numbers of each action end; starts with 0.
         s_ends: where the categories of each action end; starts with 0.
+        constants: 1 for each action with features, which has a constant, and 0 for those without.
         known: what the encoder has learned.
         crosses: the columns of crosses.
         most: the largest number of crosses.
@@ -124,12 +128,18 @@ def encode_round(
     for k in range(x_ends.shape[0] - 1):
         x, values = actions.x[x_ends[k] : x_ends[k + 1]], actions.values[x_ends[k] : x_ends[k + 1]]
         s, words = actions.s[s_ends[k] : s_ends[k + 1]], actions.words[s_ends[k] : s_ends[k + 1]]
-        start = e
-        own = row_entries(x, values, kinds, columns, stats, s, words, totals, counts, False, indices, entries, e)
-        e = own
-        for j in range(start, own):
-            a, n = np.int64(indices[j]), x.shape[0]
-            group = value_groups[values[j - start]] if j - start < n else word_groups[words[j - start - n]]
+        start, first = e, e + constants[k]
+        words_from = first + x.shape[0]
+        indices[e], entries[e] = CONSTANT, 1.0
+        e = row_entries(x, values, kinds, columns, stats, s, words, totals, counts, False, indices, entries, first)
+        for j in range(start, e):  # crosses come after these
+            a = np.int64(indices[j])
+            if j < first:
+                group = crosses.constant
+            elif j < words_from:
+                group = value_groups[values[j - first]]
+            else:
+                group = word_groups[words[j - words_from]]
             if group == NOT_CROSSED or a == NEW_FLAG or (a >= 0 and counts[a] == FLAG):
                 continue
             for i in range(at):

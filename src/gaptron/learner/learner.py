@@ -1041,6 +1041,8 @@ class Learner:
             **{"epsilon": engine["epsilon"] or None, **engine["overrides"]},
         )
         if tree["features"] is not None:
+            if self.problem.n_features == 0 and engine["state"] is not None:
+                raise ValueError("a state without features")
             encoder = in_file.from_tree(tree["features"], self.problem.n_features, actions=actions)
             self._encoder = self._arguments.encoder = encoder
             self._engine.problem = self.problem._replace(encoded=True)

@@ -1,5 +1,6 @@
 """Streams: read files and standard input, or generate data, as rounds that a learner can play."""
 
+from gaptron.streams.action_worlds import ActionStream, action_world
 from gaptron.streams.files import FORMATS, open_stream
 from gaptron.streams.named import NAMED
 from gaptron.streams.prepare import prepare
@@ -9,8 +10,10 @@ from gaptron.streams.synthetic import alternating, synnonsep, synsep, synswitch,
 __all__ = [
     "FORMATS",
     "NAMED",
+    "ActionStream",
     "Chunks",
     "Stream",
+    "action_world",
     "alternating",
     "open_stream",
     "prepare",

@@ -11,8 +11,9 @@
 
 In all but the last a reward is 0 or 1. A context and an action are dicts of features: a text is a word, a number a
 number. `encoded` makes rows of them: the words and numbers of the action, its id, and the products of those of the
-context with those of the action, all divided by the row's norm. The same seed gives the same rounds and the same
-rewards, whatever a learner plays.
+context with those of the action. Rows are not divided by their norms: a score that is linear in the numbers would no
+longer be (measured, `advised-gaptron`: `taste` 0.96 of the best reward, 0.87 with rows of norm 1). The same seed gives
+the same rounds and the same rewards, whatever a learner plays.
 """
 
 from collections.abc import Callable, Iterator
@@ -125,7 +126,7 @@ def encoded(name: str, rounds: Iterator[WorldRound]) -> ActionStream:
             own = list(tokens(features))
             row = [("a:" + token, value) for token, value in own]
             row += [(f"{c}*{token}", v * value) for token, value in own for c, v in context]
-            rows.add([*row, ("id:" + name_of_action, 1.0)], unit=True)
+            rows.add([*row, ("id:" + name_of_action, 1.0)])
         contexts.append(each.context)
         actions.append(each.actions)
         expected.append(each.expected)
@@ -155,12 +156,11 @@ class Cells:
         self.columns = columns  # name → column; several matrices may share them
         self.ends, self.indices, self.values = [0], list[int](), list[float]()
 
-    def add(self, cells: list[tuple[str, float]], *, unit: bool = False) -> None:
-        """Add a row; `unit`: divided by its norm."""
-        norm = float(np.sqrt(sum(v * v for _, v in cells))) if unit else 1.0
+    def add(self, cells: list[tuple[str, float]]) -> None:
+        """Add a row."""
         for name, value in cells:
             self.indices.append(self.columns.setdefault(name, len(self.columns)))
-            self.values.append(value / norm)
+            self.values.append(value)
         self.ends.append(len(self.indices))
 
     def matrix(self) -> Any:

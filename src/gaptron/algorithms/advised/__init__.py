@@ -224,9 +224,11 @@ def recommend(
             raise SettingError(f"{name}={value!r} must be a positive number from 1e-100 to 1e100")
     if not (0 <= delay < math.inf and delay == int(delay)):
         raise SettingError(f"delay={delay!r} must be a whole number of at least 0")
+    if problem.actions and guard is not None:
+        raise SettingError("guard needs the caller's advice, which actions with features do not take: leave it out")
     if not is_bandit:
         sigma = 2.0 if scale is None else float(scale)
-        return AdvisedActionsFull(sigma, limit) if problem.actions else AdvisedFull(sigma, limit, kernel)
+        return AdvisedActionsFull(sigma) if problem.actions else AdvisedFull(sigma, limit, kernel)
     theta = 2.0 if budget is None else float(budget)
     if not 0.0 <= theta <= 1e100:
         raise SettingError(f"budget={budget!r} must be a number of at least 0")
@@ -234,7 +236,7 @@ def recommend(
     if problem.actions:
         if delay:
             raise SettingError("delay has no theorem for actions with features: leave it out")
-        return AdvisedActions(distance, theta, 0.5, limit)
+        return AdvisedActions(distance, theta, 0.5)
     return AdvisedBandit(distance, theta, 0.5, limit, int(delay), first, kernel)
 
 
@@ -246,6 +248,8 @@ def theorem(problem: Problem, settings: Settings) -> str:
 
 def late_fields(settings: Settings) -> tuple[str, ...]:
     """The decision's own facts and, for the proof with delay, its p̃ and a; everything else is computed again."""
+    if isinstance(settings, AdvisedActionsFull):
+        return ()
     return ("decision", "p", "a", "late") if isinstance(settings, AdvisedBandit) and settings.delay else ("decision",)
 
 
@@ -279,7 +283,8 @@ def certificate(settings: Settings, state: Any) -> Certificate:
 
 def advice(settings: Settings, state: Any) -> Advice:
     """The weights of the experts, the regret to each, and what the certificate cost."""
-    t, called = state.total[0], bool(state.total[0].with_caller)
+    t = state.total[0]
+    called = not isinstance(settings, FOR_ACTIONS) and bool(t.with_caller)
     names: tuple[str, ...] = _module(settings).EXPERTS
     own = len(names) if isinstance(settings, FOR_ACTIONS) else kernel.n_experts(state.V, len(names))
     names, stickiness, discovery = names[:own], 0.0, None
@@ -311,7 +316,7 @@ def bound(problem: Problem, settings: Settings, comparator: Comparator) -> float
     for U fixed before the draws, it grows like √(KT), with constants so large that it says nothing below about 10⁵K
     rounds. The certificate is the smaller number.
     """
-    if settings.guard < math.inf:
+    if not isinstance(settings, FOR_ACTIONS) and settings.guard < math.inf:
         raise NoBoundError("with guard=... the cost of following the caller is known after the run: read `certificate`")
     if isinstance(settings, AdvisedBandit) and settings.delay:
         raise NoBoundError(

@@ -7,8 +7,8 @@ Every round offers K actions, action k with the features φ_k, and has a context
     C  tracker      f_k = e^{z_k}/Σe^z                    keeps adapting
     f_0 certified   softmax w                             learns only from certified rounds
 
-and the caller's, if advice is given. Each of the first three is a diagonal Newton method on the log loss of the reward
-(`table.py`), on φ and ψ divided by their typical lengths.
+Each of the first three is a diagonal Newton method on the log loss of the reward (`table.py`), on φ and ψ divided by
+their typical lengths.
 
     for t = 1, 2, ...
       1   observe φ_1 ... φ_K and ψ;  N = Σ K_s so far
@@ -27,10 +27,9 @@ and the caller's, if advice is given. Each of the first three is a diagonal Newt
           certified    θ ← θ - [(m - c) + (r/q(y'))(c - φ_y')]/ln 2,   v likewise with a for φ
           ω by Bayes' rule;  a step of each expert
 
-For any experts, E[M_T] ≤ L_T(u, v) + E[C_T(u, v)] for u, v fixed before the draws, if exactly one action is right in
-each round, with L_T(u, v) = Σ ℓ_t(⟨u, φ⟩ + va), v = 0 a linear rule and u = 0, v = 1 the advice itself, and
-    C_T(u, v) = c'Δ²‖u‖² + (Δ²‖u‖² + 10(v - 1)²)/(2ε) + Λ_T + M - Ψ of the exploiting rounds   (second term: after the
-    first certified round).
+For any experts, E[M_T] ≤ L_T(u) + E[C_T(u)] for u fixed before the draws, if exactly one action is right in each round:
+    C_T(u) = c'Δ²‖u‖² + (Δ²‖u‖² + 10)/(2ε) + Λ_T + M - Ψ of the exploiting rounds   (second term: after the first
+    certified round; c' = 1/(2ε) of the side run).
 """
 
 import math
@@ -49,19 +48,13 @@ from gaptron.algorithms.advised.bandit import (
     exploiting_cost,
     may_exploit,
     softmax_with_none,
-    update_regret,
+    update_own_regret,
     update_weights,
     write_notes,
 )
-from gaptron.algorithms.advised.experts import (
-    COPIES,
-    TINY,
-    add_caller_experts,
-    guard_binds,
-)
+from gaptron.algorithms.advised.experts import TINY
 from gaptron.algorithms.advised.table import (
     CERTIFIED,
-    LEAST_TRACKER,
     NEWTON,
     ONE,
     SCORES,
@@ -84,11 +77,10 @@ from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rows import moments, sqnorm
 from gaptron.kernels.simplex import best, draw, least_exploration, point, softmax
-from gaptron.types import UNKNOWN, Comparator, Integers, Matrix, Problem, Round, Vector, named
+from gaptron.types import Comparator, Integers, Matrix, Problem, Round, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
 F_CERTIFIED, F_ONE, F_NEWTON, F_TRACKER = range(len(EXPERTS))  # rows of F
-MAX_EXPERTS = len(EXPERTS) + COPIES + 1  # with the caller's experts, and the opposite of the caller's advice
 OPTIMISM = 0.3  # α
 FIRST_STEP = 4 * LN2**2  # ε of a round with one action
 CONSTANT_VARIANCE = 4.0  # of u₀
@@ -100,14 +92,13 @@ class AdvisedActions(NamedTuple):
     reach: float  # D > 0: the ‖u‖Δ that steps and budget are balanced for
     budget: float  # θ ≥ 0: what exploiting rounds may cost, relative to the certified ones; 0: every round is certified
     pace: float  # c > 0: ε ≤ cD/√N
-    guard: float  # at most 1.1 times the caller's mistakes and this many more; infinite: no guard
 
 
 class AdvisedActionsState(NamedTuple):
     """What is learned."""
 
     W: Matrix  # one row per feature: the weights of five learners and the variances of three
-    omega: Vector  # the weights of the experts and the caller's experts
+    omega: Vector  # the weights of the experts
     regret: Vector  # bounds on the learner's mistakes minus those of each expert alone
     total: Any
 
@@ -117,7 +108,6 @@ class AdvisedActionsScratch(NamedTuple):
 
     Z: Matrix  # what `score_actions` writes
     F: Matrix  # the probabilities of each expert
-    labels: Integers  # 0, 1, 2, ...
     B: Vector  # Σ ω_j f_j with optimism
     a: Vector  # ln B, clipped and centred
     w: Vector  # the certified scores w, then z = w + va
@@ -126,6 +116,7 @@ class AdvisedActionsScratch(NamedTuple):
     c: Vector  # the cost of playing it rarely
     q: Vector
     r: Vector  # coefficients of an update
+    s: Vector  # of another
     columns: Integers  # a buffer, one number per feature
     late: Any
     decision: Any  # what `commit` and `learn` need of the decision as it was made
@@ -136,7 +127,7 @@ def init(settings: AdvisedActions, problem: Problem, sparse: bool) -> AdvisedAct
     """Nothing is learned; all experts have equal weights."""
     return AdvisedActionsState(
         new_table(problem.n_features),
-        np.full(MAX_EXPERTS, 1.0 / len(EXPERTS)),
+        np.full(len(EXPERTS), 1.0 / len(EXPERTS)),
         np.zeros(len(EXPERTS)),
         named(
             square=0.0,  # Δ²
@@ -152,10 +143,6 @@ def init(settings: AdvisedActions, problem: Problem, sparse: bool) -> AdvisedAct
             rounds=0.0,
             squares=0.0,  # Σ of the rounds' largest ‖φ‖²
             context_squares=0.0,  # Σ‖ψ‖²
-            with_caller=0.0,  # rounds with the caller's advice
-            caller_regret=0.0,  # an upper bound on the learner's mistakes minus the caller's
-            caller_mistakes=0.0,  # a lower bound
-            caller_pending=0.0,  # decisions without feedback that may differ from the caller's action
             beta=0.0,  # newton's score for "none of the actions"
             beta_squares=0.0,  # Σ of its squared derivatives
             constant=0.0,  # u₀
@@ -170,16 +157,15 @@ def scratch(settings: AdvisedActions, problem: Problem, sparse: bool) -> Advised
     return AdvisedActionsScratch._make(
         (
             np.zeros((K, SCORES)),
-            np.zeros((MAX_EXPERTS, K)),
-            np.arange(K),
-            *(np.zeros(K) for _ in range(8)),
+            np.zeros((len(EXPERTS), K)),
+            *(np.zeros(K) for _ in range(9)),
             np.zeros(problem.n_features, dtype=np.int64),
             named(has_scores=0),  # were a, z = w + va and p computed?
-            named(exploiting=0, may_differ=0),  # was the round exploiting? might it differ from the caller's action?
+            named(exploiting=0),  # was the round exploiting?
             named(
                 n=0,  # K
-                n_own=len(EXPERTS),  # the number of the learner's own experts
-                n_experts=0,  # with the caller's
+                n_own=len(EXPERTS),  # the number of experts
+                n_experts=len(EXPERTS),  # the same: the caller has none
                 square=0.0,  # Δ² with this round, if it is certified
                 largest=0.0,  # the round's largest ‖φ‖²
                 context_square=0.0,  # ‖ψ‖²
@@ -196,7 +182,6 @@ def scratch(settings: AdvisedActions, problem: Problem, sparse: bool) -> Advised
                 stickiness=0.0,  # always 0: actions have no names
                 discovery=0.0,  # the same
                 top=0,  # k̂
-                caller=UNKNOWN,  # the caller's action
             ),
         )
     )
@@ -273,7 +258,7 @@ def measure_spread(t: Any, x: Any, certified: bool, now: Any) -> float:
 
 
 @inner
-def predict_experts(state: AdvisedActionsState, rd: Round, work: AdvisedActionsScratch) -> None:
+def predict_experts(state: AdvisedActionsState, work: AdvisedActionsScratch) -> None:
     """The probabilities that each expert gives the actions."""
     now, Z, F = work.now[0], work.Z, work.F
     n, w = now.n, work.w[: now.n]
@@ -287,13 +272,6 @@ def predict_experts(state: AdvisedActionsState, rd: Round, work: AdvisedActionsS
         softmax(w, best(w), F[F_CERTIFIED, :n])
     now.none = softmax_with_none(F[F_NEWTON, :n], state.total[0].beta, F[F_NEWTON, :n])
     softmax(F[F_TRACKER, :n], best(F[F_TRACKER, :n]), F[F_TRACKER, :n])
-    now.n_experts = add_caller_experts(rd.advice, work.labels[:n], F, now.n_own)
-    now.caller = UNKNOWN
-    if now.n_experts > now.n_own:
-        now.caller = best(F[now.n_own, :n])
-        for k in range(n):  # a caller that is always wrong is informative, and Bayes' rule has no negative weights
-            F[now.n_experts, k] = (1.0 - F[now.n_own, k]) / (n - 1.0) if n > 1 else 1.0
-        now.n_experts += 1
 
 
 @inner
@@ -335,19 +313,15 @@ def decide(s: AdvisedActions, state: AdvisedActionsState, x: Any, rd: Round, wor
     score_learners(state, x, rd, work)  # 1
     exploiting = may_exploit(s, t, now.step, 1.0)  # 3
     own = measure_spread(t, x, not exploiting, now)  # 3
-    predict_experts(state, rd, work)  # 2
+    predict_experts(state, work)  # 2
     combine_experts(state.omega, rd, work)  # 2
     q, now.v = work.q[: now.n], 1.0 - now.step * V_RATE * t.v_gradient
     now.level, work.late[0].has_scores = 0.0, 0
-    if guard_binds(s.guard, t, now):
-        exploiting = True
-        point(q, now.caller)
-    elif exploiting:
+    if exploiting:
         point(q, now.top)
     else:
         certify(x, own, work)
     work.decision[0].exploiting = 1 if exploiting else 0
-    work.decision[0].may_differ = 1 if now.caller != UNKNOWN and q[now.caller] < 1.0 else 0
     for k in range(now.n):
         rd.p[k] = q[k]
     write_notes(rd.note, now, exploiting_cost(t), state.omega, 1.0 - q[now.top], exploiting)
@@ -362,8 +336,6 @@ def commit(s: AdvisedActions, state: AdvisedActionsState, rd: Round, work: Advis
     t.rounds += 1.0
     t.squares += now.largest
     t.context_squares += now.context_square
-    t.with_caller += 1.0 if now.n_experts > now.n_own else 0.0
-    t.caller_pending += decision.may_differ
     if decision.exploiting:
         t.waiting += 1.0
         return
@@ -437,32 +409,33 @@ def learn_one(state: AdvisedActionsState, x: Any, work: AdvisedActionsScratch, a
     t.constant_variance /= 1.0 + h * t.constant_variance
 
 
-@inner
-def learn_newton(state: AdvisedActionsState, x: Any, work: AdvisedActionsScratch, at: int, reward: float) -> None:
-    """A step of newton and of β, with the Fisher information of a yes or no as the curvature."""
-    t, now, n = state.total[0], work.now[0], work.now[0].n
-    f, r = work.F[F_NEWTON, :n], work.r[:n]
-    if expert_gradient(f, at, reward, MIN_MISS_ERROR * min(1.0, 20.0 / n), r) == 0.0:
-        return
-    slope = reward_coefficient(f[at], reward)  # r = slope·(e_a - f)
-    h = f[at] / max(1.0 - f[at], MIN_COMPLEMENT) / (slope * slope)
-    step_between(state.W, x.rows, NEWTON, now.scale, r, h, 0.0, x.space, work.columns)
-    g = -slope * now.none
-    t.beta_squares += g * g
-    t.beta -= g / math.sqrt(1.0 + t.beta_squares)
-
-
-@inner
-def learn_tracker(state: AdvisedActionsState, x: Any, work: AdvisedActionsScratch, at: int, reward: float) -> None:
-    """A step of the tracker."""
-    now, n = work.now[0], work.now[0].n
-    f, r = work.F[F_TRACKER, :n], work.r[:n]
-    error = expert_gradient(f, at, reward, MIN_MISS_ERROR * min(1.0, 20.0 / n), r)
+@jit
+def gradient_or_zero(f: Vector, at: int, reward: float, r: Vector) -> float:
+    """Write the gradient r of the reward's log loss. Returns the mean error; where it is small both are 0."""
+    error = float(expert_gradient(f, at, reward, MIN_MISS_ERROR * min(1.0, 20.0 / f.shape[0]), r))
     if error == 0.0:
-        return
-    slope = reward_coefficient(f[at], reward)
-    h = TRACKING * error / (slope * slope)
-    step_between(state.W, x.rows, TRACKER, now.scale, r, h, LEAST_TRACKER, x.space, work.columns)
+        for k in range(r.shape[0]):
+            r[k] = 0.0
+    return error
+
+
+@inner
+def learn_softmaxes(state: AdvisedActionsState, x: Any, work: AdvisedActionsScratch, at: int, reward: float) -> None:
+    """A step of newton and of β, with the Fisher information of a yes or no as the curvature; one of the tracker."""
+    t, now, n = state.total[0], work.now[0], work.now[0].n
+    f, e, r, s, h, g = work.F[F_NEWTON, :n], work.F[F_TRACKER, :n], work.r[:n], work.s[:n], 0.0, 0.0
+    if gradient_or_zero(f, at, reward, r) > 0.0:
+        slope = reward_coefficient(f[at], reward)  # r = slope·(e_a - f)
+        h = f[at] / max(1.0 - f[at], MIN_COMPLEMENT) / (slope * slope)
+        pull = -slope * now.none
+        t.beta_squares += pull * pull
+        t.beta -= pull / math.sqrt(1.0 + t.beta_squares)
+    error = gradient_or_zero(e, at, reward, s)
+    if error > 0.0:
+        slope = reward_coefficient(e[at], reward)
+        g = TRACKING * error / (slope * slope)
+    if h > 0.0 or g > 0.0:
+        step_between(state.W, x.rows, now.scale, r, h, s, g, x.space, work.columns)
 
 
 @inner
@@ -473,8 +446,7 @@ def learn(s: AdvisedActions, state: AdvisedActionsState, x: Any, rd: Round, work
         learn_exploiting(s, state, x, work, label, reward)  # M, Ψ
     else:
         learn_certified(state, x, rd, work, label, reward)  # θ, v
-    update_regret(state, work, label, reward)
+    update_own_regret(state.regret, work.F, now, label, 1.0 if reward < 0.5 else -1.0)
     update_weights(state.omega, work.F, now.n_experts, label, reward)  # ω
     learn_one(state, x, work, label, reward)  # f_1, ...
-    learn_newton(state, x, work, label, reward)
-    learn_tracker(state, x, work, label, reward)
+    learn_softmaxes(state, x, work, label, reward)

@@ -6,7 +6,7 @@ more feature of the actions, a, with a step of its own:
     for t = 1, 2, ...
       1   observe φ_1 ... φ_K;  Δ = largest ‖φ_j - φ_k‖ of a round so far;  η = ε/Δ²,  w_k = η⟨θ, φ_k⟩
           ε = min{e₀, max{σ²/H*, e₀/50}},  e₀ = 4 ln²2/(1 + ρ²R²) = 2 ln²2
-      2   experts and caller predict; stacking gives scores, their top action k̂, and without f_0 the advice a of range R
+      2   the experts predict; stacking gives scores, their top action k̂, and without f_0 the advice a of range R
       3   z = w + va,  p = softmax z,  m = Σ p_k φ_k,  μ = ⟨p, a⟩,  κ' = η/(2 ln²2)
           q(y) ≥ 1 + log₂ p_y + κ'(‖m - φ_y‖² + ρ²Δ²(μ - a_y)²);  these sum to at most 1, and the rest goes to k̂
       4   play y' ~ q
@@ -22,7 +22,7 @@ import numpy as np
 
 from gaptron.algorithms.advised import experts, full, table
 from gaptron.algorithms.advised.actions import inverse_length
-from gaptron.algorithms.advised.experts import COPIES, TINY, count_decision, guard_binds
+from gaptron.algorithms.advised.experts import TINY
 from gaptron.algorithms.advised.full import (
     CERTIFIED,
     MIN_TRUST,
@@ -37,16 +37,15 @@ from gaptron.algorithms.advised.full import (
     step_weights,
     update_costs,
 )
-from gaptron.algorithms.advised.table import LEAST_TRACKER, SCORES, add_actions, new_table, score_actions, step_between
+from gaptron.algorithms.advised.table import SCORES, add_actions, new_table, score_actions, step_between
 from gaptron.kernels import gaps
 from gaptron.kernels.compile.jit import inner, jit
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.rows import sqnorm
-from gaptron.kernels.simplex import best, draw, least_exploration, point, softmax
+from gaptron.kernels.simplex import best, draw, least_exploration, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Vector, named
 
 EXPERTS = ("certified", "newton", "tracker")
-WEIGHTS = full.WEIGHTS
 OF_LABELS = 2.0  # K labels with one example x are actions with Δ² = 2‖x‖², so that steps in Δ² are twice those in X²
 FIRST_STEP, LEAST_STEP = OF_LABELS * full.FIRST_STEP, OF_LABELS * full.LEAST_STEP
 CURVATURE = 1.0  # of newton
@@ -56,14 +55,13 @@ class AdvisedActionsFull(NamedTuple):
     """The settings with full information."""
 
     scale: float  # σ > 0  the larger, the tighter the certificate and the more mistakes
-    guard: float  # at most 1.1 times the caller's mistakes and this many more; infinite: no guard
 
 
 class AdvisedActionsFullState(NamedTuple):
     """What is learned."""
 
     W: Matrix  # the table of `table.py`
-    u: Vector  # the weights of the experts and the caller's experts
+    u: Vector  # the weights of the experts
     squares: Vector  # N: Σ of their squared derivatives
     regret: Vector  # the learner's mistakes minus those of each expert alone
     total: Any
@@ -75,7 +73,6 @@ class AdvisedActionsFullScratch(NamedTuple):
     table: Matrix  # what `score_actions` writes
     L: Matrix  # scores of each expert, clipped and centred
     Z: Matrix  # scores of newton and the tracker
-    labels: Integers  # 0, 1, 2, ...
     combined: Vector  # Σ u_j L_j
     a: Vector  # the same without the certified learner, clipped and centred
     w: Vector  # the certified scores w, then z = w + va
@@ -84,19 +81,19 @@ class AdvisedActionsFullScratch(NamedTuple):
     c: Vector  # zeros
     q: Vector
     r: Vector  # coefficients of an update
+    s: Vector  # of another
     columns: Integers  # a buffer, one number per feature
-    decision: Any  # what `commit` and `learn` need of the decision as it was made
     now: Any
 
 
 def init(settings: AdvisedActionsFull, problem: Problem, sparse: bool) -> AdvisedActionsFullState:
     """Nothing is learned; all experts have equal weights, except the certified learner, which has none."""
-    u = np.full(WEIGHTS, 0.5)
+    u = np.full(len(EXPERTS), 0.5)
     u[CERTIFIED] = 0.0
     return AdvisedActionsFullState(
         new_table(problem.n_features),
         u,
-        np.zeros(WEIGHTS),
+        np.zeros(len(EXPERTS)),
         np.zeros(len(EXPERTS)),
         named(
             square=0.0,  # Δ²
@@ -105,13 +102,9 @@ def init(settings: AdvisedActionsFull, problem: Problem, sparse: bool) -> Advise
             largest=0.0,  # H*
             trust=0.0,  # of the last thousand rounds: those that the ensemble's k̂ won minus those the certified top won
             v_gradient=0.0,  # Σ ĝ_v
-            gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only after late feedback or where the guard binds
+            gap=0.0,  # Σ of the surrogate gaps, signed; above 0 only after late feedback
             rounds=0.0,
             sqnorms=0.0,  # Σ of the rounds' largest ‖φ‖²
-            with_caller=0.0,  # rounds with the caller's advice
-            caller_regret=0.0,  # the learner's mistakes minus the caller's
-            caller_mistakes=0.0,
-            caller_pending=0.0,  # decisions without feedback that may differ from the caller's action
         ),
     )
 
@@ -122,16 +115,14 @@ def scratch(settings: AdvisedActionsFull, problem: Problem, sparse: bool) -> Adv
     return AdvisedActionsFullScratch._make(
         (
             np.zeros((K, SCORES)),
-            np.zeros((len(EXPERTS) + COPIES, K)),
+            np.zeros((len(EXPERTS), K)),
             np.zeros((len(EXPERTS) - 1, K)),
-            np.arange(K),
-            *(np.zeros(K) for _ in range(8)),
+            *(np.zeros(K) for _ in range(9)),
             np.zeros(problem.n_features, dtype=np.int64),
-            named(exploiting=0, may_differ=0),
             named(
                 n=0,  # K
-                n_own=len(EXPERTS),  # the number of the learner's own experts
-                n_experts=0,  # with the caller's
+                n_own=len(EXPERTS),  # the number of experts
+                n_experts=len(EXPERTS),  # the same: the caller has none
                 square=0.0,  # Δ² with this round
                 own=0.0,  # Δ² of this round
                 sqnorm=0.0,  # the round's largest ‖φ‖²
@@ -142,7 +133,6 @@ def scratch(settings: AdvisedActionsFull, problem: Problem, sparse: bool) -> Adv
                 v=0.0,
                 stickiness=0.0,  # always 0, and
                 sticky=UNKNOWN,  # no action: actions have no names
-                caller=UNKNOWN,  # the caller's action
                 top=0,  # of the combined scores
                 advised_top=0,  # k°: the same without the certified learner
                 certified_top=0,  # of z
@@ -169,7 +159,7 @@ def score_learners(state: AdvisedActionsFullState, x: Any, rd: Round, work: Advi
         work.L[CERTIFIED, k] = work.w[k]
         work.L[NEWTON, k] = work.Z[NEWTON - 1, k] = now.scale * work.table[k, table.NEWTON]
         work.L[TRACKER, k] = work.Z[TRACKER - 1, k] = now.scale * work.table[k, table.TRACKER]
-    clip_experts(rd, work)
+    clip_experts(work.L[:, : now.n], now)
 
 
 @inner
@@ -202,9 +192,6 @@ def decide(s: AdvisedActionsFull, state: AdvisedActionsFullState, x: Any, rd: Ro
     combine_experts(state.u, work)  # 2
     certify(t, x, work)  # 3
     q = work.q[: now.n]
-    if guard_binds(s.guard, t, now):
-        point(q, now.caller)
-    work.decision[0].may_differ = 1 if now.caller != UNKNOWN and q[now.caller] < 1.0 else 0
     for k in range(now.n):
         rd.z[k], rd.p[k] = work.combined[k], q[k]
     write_notes(rd.note, now, t.cost, state.u, 1.0 - q[now.heir])
@@ -215,17 +202,18 @@ def decide(s: AdvisedActionsFull, state: AdvisedActionsFullState, x: Any, rd: Ro
 def write_notes(note: Vector, now: Any, cost: float, u: Vector, explored: float) -> None:
     """The numbers that a trace records of the round."""
     note[experts.LEVEL], note[experts.STEP], note[experts.EXPLORED] = now.level, now.step, explored
-    note[experts.COST], note[experts.V], note[experts.CALLER] = cost, now.v, 0.0
+    note[experts.COST], note[experts.V] = cost, now.v
     note[experts.CERTIFIED], note[experts.NEWTON], note[experts.TRACKER] = u[CERTIFIED], u[NEWTON], u[TRACKER]
-    for j in range(now.n_own, now.n_experts):
-        note[experts.CALLER] += u[j]
 
 
 @inner
 def commit(s: AdvisedActionsFull, state: AdvisedActionsFullState, rd: Round, work: AdvisedActionsFullScratch) -> None:
     """Count the decision, before its feedback."""
-    now = work.now[0]
-    count_decision(state.total[0], now, work.decision[0].may_differ, now.n_experts > now.n_own)
+    t, now = state.total[0], work.now[0]
+    t.square = now.square
+    t.step = now.step
+    t.rounds += 1.0
+    t.sqnorms += now.sqnorm
 
 
 @inner
@@ -241,16 +229,25 @@ def learn_certified(state: AdvisedActionsFullState, x: Any, rd: Round, work: Adv
     t.gap += work.b[y] - rd.feedback[0].propensity
 
 
+@jit
+def gradient_or_zero(z: Vector, y: int, r: Vector) -> float:
+    """Write r = f - e_y with f = softmax z. Returns 1 - f(y); where that is small both are 0."""
+    error = float(expert_gradient(z, y, r))
+    if error == 0.0:
+        for k in range(r.shape[0]):
+            r[k] = 0.0
+    return error
+
+
 @inner
-def learn_expert(
-    state: AdvisedActionsFullState, x: Any, work: Any, y: int, at: int, learner: int, curvature: float, least: float
-) -> None:
-    """A step of a softmax along Σ r_k φ_k, r = f - e_y."""
+def learn_experts(state: AdvisedActionsFullState, x: Any, work: AdvisedActionsFullScratch, y: int) -> None:
+    """A step of newton and one of the tracker."""
     now, n = work.now[0], work.now[0].n
-    r = work.r[:n]
-    error = expert_gradient(work.Z[at, :n], y, r)
-    if error > 0.0:
-        step_between(state.W, x.rows, learner, now.scale, r, curvature * error, least, x.space, work.columns)
+    r, s = work.r[:n], work.s[:n]
+    h = CURVATURE * gradient_or_zero(work.Z[NEWTON - 1, :n], y, r)
+    g = TRACKING * gradient_or_zero(work.Z[TRACKER - 1, :n], y, s)
+    if h > 0.0 or g > 0.0:
+        step_between(state.W, x.rows, now.scale, r, h, s, g, x.space, work.columns)
 
 
 @inner
@@ -263,5 +260,4 @@ def learn(
     combined, r = work.combined[: work.now[0].n], work.r[: work.now[0].n]
     softmax(combined, best(combined), r)
     step_weights(state.u, state.squares, work, truth)  # u
-    learn_expert(state, x, work, truth, NEWTON - 1, table.NEWTON, CURVATURE, 0.0)
-    learn_expert(state, x, work, truth, TRACKER - 1, table.TRACKER, TRACKING, LEAST_TRACKER)
+    learn_experts(state, x, work, truth)

@@ -605,14 +605,20 @@ def learn_exploiting(
         t.side_step = min(t.side_step, s.reach * s.reach / (2.0 * excess))
 
 
-@inner
-def update_regret(state: Any, work: Any, at: int, reward: float) -> None:
+@jit
+def update_own_regret(regret: Vector, F: Matrix, now: Any, at: int, change: float) -> None:
     """Where an expert would have played another label, a miss adds one to its regret and a hit subtracts one."""
+    for j in range(now.n_own):
+        if best(F[j, : now.n]) != at:
+            regret[j] += change
+
+
+@inner
+def update_regret(state: AdvisedBanditState, work: AdvisedBanditScratch, at: int, reward: float) -> None:
+    """The regret to each expert and to the caller."""
     t, now = state.total[0], work.now[0]
     change = 1.0 if reward < 0.5 else -1.0
-    for j in range(now.n_own):
-        if best(work.F[j, : now.n]) != at:
-            state.regret[j] += change
+    update_own_regret(state.regret, work.F, now, at, change)
     if now.caller != UNKNOWN:
         t.caller_pending -= work.decision[0].may_differ
         if now.caller != at:

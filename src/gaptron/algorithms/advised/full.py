@@ -224,24 +224,22 @@ def predict_experts(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFul
     for j in range(1, now.n_own):
         for i in range(n):
             work.Z[j - 1, i] = L[j, i]
-    clip_experts(rd, work)
+    now.n_experts = add_caller_experts(rd.advice, labels, L, now.n_own)
+    clip_experts(L, now)
+    now.caller = best(L[now.n_own]) if now.n_experts > now.n_own else UNKNOWN
     now.sticky = position_of(t.last_label, labels) if t.last_label != UNKNOWN else UNKNOWN
     now.stickiness = min(max(log_odds(state.stay[0]), 0.0), MAX_STICKINESS) if now.sticky != UNKNOWN else 0.0
 
 
 @inner
-def clip_experts(rd: Round, work: Any) -> None:
-    """Add the caller's experts, and clip and centre the scores of all but the certified learner."""
-    now, n = work.now[0], work.now[0].n
-    labels, L = work.labels[:n], work.L[:, :n]
-    now.n_experts = add_caller_experts(rd.advice, labels, L, now.n_own)
+def clip_experts(L: Matrix, now: Any) -> None:
+    """Clip and centre the scores of all experts but the certified learner."""
     share = 2.0 / (now.n_experts - 1)  # so that all experts but the certified learner start with equal weights
     for j in range(now.n_experts):
         if j >= now.n_own:
-            for i in range(n):
+            for i in range(now.n):
                 L[j, i] = math.log(max(L[j, i], 1e-300))
         clip_and_centre(L[j], SCORE_RANGE, share)
-    now.caller = best(L[now.n_own]) if now.n_experts > now.n_own else UNKNOWN
 
 
 @inner
@@ -347,13 +345,19 @@ def learn_certified(state: AdvisedFullState, x: Row, rd: Round, work: AdvisedFul
 
 @inner
 def update_costs(state: Any, work: Any, y: int, wrong: float) -> None:
-    """H, the trust in the ensemble, and the regret to each expert and to the caller."""
+    """H, the trust in the ensemble, and the regret to each expert."""
     t, now = state.total[0], work.now[0]
     t.cost += (1.0 if y == now.advised_top else 0.0) - work.q[y]
     t.largest = max(t.largest, t.cost)
     t.trust = DECAY * t.trust + (1.0 if now.top == y else 0.0) - (1.0 if now.certified_top == y else 0.0)
     for j in range(now.n_own):
         state.regret[j] += wrong - (1.0 if best(work.L[j, : now.n]) != y else 0.0)
+
+
+@inner
+def update_caller(t: Any, work: AdvisedFullScratch, y: int, wrong: float) -> None:
+    """The regret to the caller."""
+    now = work.now[0]
     if now.caller != UNKNOWN:
         caller_wrong = 1.0 if now.caller != y else 0.0
         t.caller_pending -= work.decision[0].may_differ
@@ -449,7 +453,9 @@ def learn(
     """Line 5 of the pseudocode."""
     y = position_of(truth, work.labels[: work.now[0].n])
     learn_certified(state, x, rd, work, y)  # ĝ
-    update_costs(state, work, y, 1.0 if label != truth else 0.0)  # H
+    wrong = 1.0 if label != truth else 0.0
+    update_costs(state, work, y, wrong)  # H
+    update_caller(state.total[0], work, y, wrong)
     update_weights(state, work, y)  # u
     update_experts(state, x, work, y)  # f_1, ...
     state.total[0].last_label = truth

@@ -134,48 +134,58 @@ def step_on_action(W: Matrix, rows: Any, k: int, scale: float, rate: float, h: f
 
 
 @jit
-def _move(W: Matrix, i: int, learner: int, D: float, rate: float, h: float, least: float) -> None:
-    P = W[i, learner + ONE_VARIANCE]
-    W[i, learner] -= rate * D * P
-    W[i, learner + ONE_VARIANCE] = max(P / (1.0 + h * D * D * P), least)
+def _move(w: Vector, D: float, rate: float, h: float, E: float, tracking_rate: float, tracking_h: float) -> None:
+    P, Q = w[NEWTON_VARIANCE], w[TRACKER_VARIANCE]
+    w[NEWTON] -= rate * D * P
+    w[TRACKER] -= tracking_rate * E * Q
+    w[NEWTON_VARIANCE] = P / (1.0 + h * D * D * P)
+    w[TRACKER_VARIANCE] = max(Q / (1.0 + tracking_h * E * E * Q), LEAST_TRACKER)
 
 
 def _between_dense(
-    W: Matrix, x: Any, learner: int, scale: float, r: Vector, h: float, least: float, space: Vector, at: Integers
+    W: Matrix, x: Any, scale: float, r: Vector, h: float, s: Vector, g: float, space: Vector, at: Integers
 ) -> None:
-    v = 0.0
+    d, v, u = x.shape[1], 0.0, 0.0
     for k in range(r.shape[0]):
-        for i in range(x.shape[1]):
-            space[i] += scale * r[k] * np.float64(x[k, i])
-    for i in range(x.shape[1]):
-        v += space[i] * space[i] * W[i, learner + ONE_VARIANCE]
-    for i in range(x.shape[1]):
-        _move(W, i, learner, space[i], 1.0 / (1.0 + h * v), h, least)
-        space[i] = 0.0
+        for i in range(d):
+            value = scale * np.float64(x[k, i])
+            space[i] += r[k] * value
+            space[d + i] += s[k] * value
+    for i in range(d):
+        v += space[i] * space[i] * W[i, NEWTON_VARIANCE]
+        u += space[d + i] * space[d + i] * W[i, TRACKER_VARIANCE]
+    for i in range(d):
+        _move(W[i], space[i], 1.0 / (1.0 + h * v), h, space[d + i], 1.0 / (1.0 + g * u), g)
+        space[i] = space[d + i] = 0.0
 
 
 def _between_sparse(
-    W: Matrix, x: Any, learner: int, scale: float, r: Vector, h: float, least: float, space: Vector, at: Integers
+    W: Matrix, x: Any, scale: float, r: Vector, h: float, s: Vector, g: float, space: Vector, at: Integers
 ) -> None:
-    n, v = 0, 0.0
+    n, v, u = 0, 0.0, 0.0
     for k in range(r.shape[0]):
         for j in range(x.indptr[k], x.indptr[k + 1]):
-            i = x.indices[j]
-            if space[4 * i + 1] == 0.0:
-                space[4 * i + 1] = 1.0
+            i, value = x.indices[j], scale * np.float64(x.values[j])
+            if space[4 * i + 2] == 0.0:
+                space[4 * i + 2] = 1.0
                 at[n] = i
                 n += 1
-            space[4 * i] += scale * r[k] * np.float64(x.values[j])
+            space[4 * i] += r[k] * value
+            space[4 * i + 1] += s[k] * value
     for j in range(n):
-        D = space[4 * at[j]]
-        v += D * D * W[at[j], learner + ONE_VARIANCE]
+        i = at[j]
+        v += space[4 * i] * space[4 * i] * W[i, NEWTON_VARIANCE]
+        u += space[4 * i + 1] * space[4 * i + 1] * W[i, TRACKER_VARIANCE]
+    rate, tracking_rate = 1.0 / (1.0 + h * v), 1.0 / (1.0 + g * u)
     for j in range(n):
-        _move(W, at[j], learner, space[4 * at[j]], 1.0 / (1.0 + h * v), h, least)
-        space[4 * at[j]] = space[4 * at[j] + 1] = 0.0
+        i = at[j]
+        _move(W[i], space[4 * i], rate, h, space[4 * i + 1], tracking_rate, g)
+        space[4 * i] = space[4 * i + 1] = space[4 * i + 2] = 0.0
 
 
 step_between = by_rows(_between_dense, _between_sparse)
-step_between.__doc__ = """A step of `NEWTON` or `TRACKER` along D = scale·Σ r_k φ_k. O(nnz·K).
+step_between.__doc__ = """A step of `NEWTON` along scale·Σ r_k φ_k with h, of `TRACKER` along scale·Σ s_k φ_k with g.
 
-`space` is that of `ActionRows`, `at` a buffer of one number per feature.
+Both at once, because finding the columns takes most of the time. O(nnz·K). `space` is that of `ActionRows`, `at` a
+buffer of one number per feature.
 """

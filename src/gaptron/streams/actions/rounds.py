@@ -78,12 +78,12 @@ class NamedRounds:
         """The number of rounds."""
         return len(self.contexts)
 
-    @property
+    @cached_property
     def counts(self) -> Integers:
         """How many actions each round has."""
         return np.array([len(each) for each in self.actions], dtype=np.int64)
 
-    @property
+    @cached_property
     def first(self) -> Integers:
         """Where the actions of each round begin among those of all rounds; one more number is where they end."""
         return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
