@@ -182,7 +182,7 @@ class DecisionRequest(Schema, kw_only=True):
     excluded: Annotated[tuple[ActionId, ...], Meta(max_length=MOST_ACTIONS)] | None = None
     """The ids of actions that may not be played."""
     advice: Annotated[dict[str, Annotated[float, Meta(ge=0.0)]], Meta(max_length=MAX_LABELS)] | None = None
-    """The prediction of your own model: label or id of an action to probability."""
+    """The prediction of your own model: label to probability."""
     played: Played | None = None
     """Required in shadow mode: the label or the action you played."""
 
