@@ -22,7 +22,18 @@ from gaptron.serve.adapter import NotFiniteError
 from gaptron.serve.clock import Clock, elapsed, system_time
 from gaptron.serve.committer import Committer
 from gaptron.serve.decisions import Known, without_event_id
-from gaptron.serve.events import Body, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, Row, TimedOut
+from gaptron.serve.events import (
+    Activated,
+    Body,
+    Changed,
+    Created,
+    Decided,
+    Event,
+    OutcomeRecorded,
+    Redacted,
+    Row,
+    TimedOut,
+)
 from gaptron.serve.model_state import Model
 from gaptron.serve.problems import RefusedError, invalid, not_found, unavailable
 from gaptron.serve.schemas import (
@@ -276,6 +287,18 @@ class Coordinator:
         event = self._append(model, event_id, OutcomeRecorded(outcome), decided=known.decided, at=at)
         self._add_to_cache(structs.replace(known, outcome=event))
         return OutcomeStatus(event_id=event_id, status="late" if late else "recorded"), event.seq
+
+    async def activate(self, name: str, event_id: str) -> None:
+        """Record durably that what a deferred decision chose was shown; of any other decision, nothing is recorded."""
+        model = self.model(name)
+        await self._load(model, [event_id])
+        seq = self._known(model, event_id).seq
+        if model.can_activate(event_id):
+            self._check_backlog()
+            seq = self._append(model, event_id, Activated()).seq
+        else:
+            seq = max(seq, model.seq)  # it may have been activated just now
+        await self.committer.wait_for(seq)
 
     # --- the log --------------------------------------------------------------------------------------------------
 

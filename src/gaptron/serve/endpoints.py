@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -16,9 +16,10 @@ from starlette.responses import Response, StreamingResponse
 from gaptron.serve import export, openapi
 from gaptron.serve.keys import KeyRing, new_key
 from gaptron.serve.model_state import Model
-from gaptron.serve.problems import RefusedError, invalid, unavailable
+from gaptron.serve.problems import invalid, unavailable
 from gaptron.serve.report import MAX_AGE
-from gaptron.serve.responses import JSON, encode, json_response
+from gaptron.serve.requests import read_body, service_of
+from gaptron.serve.responses import encode, json_response
 from gaptron.serve.schemas import (
     CreatedKey,
     DecisionBatch,
@@ -42,21 +43,13 @@ from gaptron.serve.service import Service
 from gaptron.serve.store import Key
 from gaptron.version import __version__
 
-T = TypeVar("T")
 UNIFORM_DRAWS = (
     "{:g} % of the decisions are drawn uniformly (epsilon): without them, the log cannot evaluate another policy."
 )
 EXPORT_CHUNK = 1 << 18  # bytes
-_BODIES = (DecisionBatch, DecisionRequest, ModelChange, NewKey, NewModel, Outcome, OutcomeBatch)
-_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_) for type_ in _BODIES}
 
 
 # --- reading requests -----------------------------------------------------------------------------------------------
-
-
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
 
 
 def _model_name(request: Request) -> str:
@@ -65,7 +58,7 @@ def _model_name(request: Request) -> str:
 
 
 def _model(request: Request) -> Model:
-    return _service(request).coordinator.model(_model_name(request))
+    return service_of(request).coordinator.model(_model_name(request))
 
 
 def _event_id(request: Request) -> str:
@@ -76,18 +69,6 @@ def _event_id(request: Request) -> str:
         raise invalid(f"event_id in the path: {problem}") from None
 
 
-async def _body(request: Request, type_: type[T]) -> T:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-        raise RefusedError(415, "unsupported-media-type", f"send Content-Type: {JSON}")
-    try:
-        body: T = _DECODERS[type_].decode(await request.body())
-        return body
-    except msgspec.ValidationError as problem:
-        raise invalid(str(problem)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise RefusedError(400, "invalid-json", str(problem)) from None
-
-
 # --- decisions and outcomes -----------------------------------------------------------------------------------------
 
 
@@ -96,7 +77,7 @@ async def decide(request: Request) -> Response:
 
     201 for a new decision, 200 with `Idempotent-Replay: true` for one that was made before under the same id.
     """
-    body, service = await _body(request, DecisionRequest), _service(request)
+    body, service = await read_body(request, DecisionRequest), service_of(request)
     service.check_decides()
     decision, existed = await service.decisions.decide(_model_name(request), body)
     return json_response(decision, 200, {"Idempotent-Replay": "true"}) if existed else json_response(decision, 201)
@@ -104,25 +85,31 @@ async def decide(request: Request) -> Response:
 
 async def decide_batch(request: Request) -> Response:
     """Make many decisions in one commit."""
-    body, service = await _body(request, DecisionBatch), _service(request)
+    body, service = await read_body(request, DecisionBatch), service_of(request)
     service.check_decides()
     return json_response(DecisionResults(await service.decisions.decide_batch(_model_name(request), body.decisions)))
 
 
 async def get_decision(request: Request) -> Response:
     """Return a decision and its outcome."""
-    return json_response(await _service(request).decisions.find(_model_name(request), _event_id(request)))
+    return json_response(await service_of(request).decisions.find(_model_name(request), _event_id(request)))
 
 
 async def record_outcome(request: Request) -> Response:
     """Record the outcome of a decision."""
-    body, coordinator = await _body(request, Outcome), _service(request).coordinator
+    body, coordinator = await read_body(request, Outcome), service_of(request).coordinator
     return json_response(await coordinator.record_outcome(_model_name(request), _event_id(request), body))
+
+
+async def activate(request: Request) -> Response:
+    """Record that what a deferred decision chose was shown, so that a missing outcome counts."""
+    await service_of(request).coordinator.activate(_model_name(request), _event_id(request))
+    return Response(status_code=204)
 
 
 async def record_outcomes(request: Request) -> Response:
     """Record many outcomes in one commit."""
-    body, coordinator = await _body(request, OutcomeBatch), _service(request).coordinator
+    body, coordinator = await read_body(request, OutcomeBatch), service_of(request).coordinator
     outcomes = [(one.event_id, _without_event_id(one)) for one in body.outcomes]
     return json_response(OutcomeResults(await coordinator.record_outcomes(_model_name(request), outcomes)))
 
@@ -136,14 +123,14 @@ def _without_event_id(one: EventOutcome) -> Outcome:
 
 async def create_model(request: Request) -> Response:
     """Create a model."""
-    body = await _body(request, NewModel)
-    return json_response(_model_info(await _service(request).coordinator.create(body)), 201)
+    body = await read_body(request, NewModel)
+    return json_response(_model_info(await service_of(request).coordinator.create(body)), 201)
 
 
 async def change_model(request: Request) -> Response:
     """Add labels, or change feedback_timeout, on_timeout or mode."""
-    body = await _body(request, ModelChange)
-    return json_response(_model_info(await _service(request).coordinator.change(_model_name(request), body)))
+    body = await read_body(request, ModelChange)
+    return json_response(_model_info(await service_of(request).coordinator.change(_model_name(request), body)))
 
 
 async def get_model(request: Request) -> Response:
@@ -153,7 +140,7 @@ async def get_model(request: Request) -> Response:
 
 async def list_models(request: Request) -> Response:
     """List all models."""
-    coordinator = _service(request).coordinator
+    coordinator = service_of(request).coordinator
     quarantined = [QuarantinedModel(name, reason) for name, reason in coordinator.quarantined.items()]
     return json_response(ModelList([_model_info(model) for model in coordinator.models.values()], quarantined))
 
@@ -172,6 +159,7 @@ def _model_info(model: Model) -> ModelInfo:
         epsilon=epsilon,
         feedback_timeout=model.feedback_timeout,
         on_timeout=model.on_timeout,
+        reward_range=spec.reward_range,
         mode=model.mode,
         decisions=model.tally.decisions,
         learned=model.version,
@@ -184,7 +172,7 @@ def _model_info(model: Model) -> ModelInfo:
 
 async def create_key(request: Request) -> Response:
     """Create a key; its secret is in this response only."""
-    body, keys, coordinator = await _body(request, NewKey), _keys(request), _service(request).coordinator
+    body, keys, coordinator = await read_body(request, NewKey), _keys(request), service_of(request).coordinator
     keys.check_first(body.roles, body.model)
     key, text = new_key(body.roles, body.model)
     await coordinator.committer.call(lambda: coordinator.store.add_key(key))
@@ -200,7 +188,7 @@ async def list_keys(request: Request) -> Response:
 
 async def revoke_key(request: Request) -> Response:
     """Revoke a key."""
-    keys, coordinator = _keys(request), _service(request).coordinator
+    keys, coordinator = _keys(request), service_of(request).coordinator
     key = keys.check_revocable(request.path_params["key_id"])
     await coordinator.committer.call(lambda: coordinator.store.revoke_key(key.id))
     await asyncio.to_thread(keys.reload)
@@ -208,7 +196,7 @@ async def revoke_key(request: Request) -> Response:
 
 
 def _keys(request: Request) -> KeyRing:
-    keys = _service(request).keys
+    keys = service_of(request).keys
     assert keys is not None  # otherwise the middleware refused the request
     return keys
 
@@ -222,7 +210,7 @@ def _key_info(key: Key) -> KeyInfo:
 
 async def get_report(request: Request) -> Response:
     """Return the report of a model, which the web page shows."""
-    return json_response(await _report(_service(request), _model(request)))
+    return json_response(await _report(service_of(request), _model(request)))
 
 
 async def _report(service: Service, model: Model) -> dict[str, Any]:
@@ -232,7 +220,7 @@ async def _report(service: Service, model: Model) -> dict[str, Any]:
 
 async def stream_reports(request: Request) -> Response:
     """Stream the report once a second, as server-sent events."""
-    service, model = _service(request), _model(request)
+    service, model = service_of(request), _model(request)
 
     async def messages() -> AsyncIterator[bytes]:
         last = request.headers.get("last-event-id", "")
@@ -251,7 +239,7 @@ async def stream_reports(request: Request) -> Response:
 async def export_log(request: Request) -> Response:
     """Export the decisions with their outcomes, for `gaptron evaluate`."""
     format_ = request.query_params.get("format", "jsonl")
-    model, coordinator = _model(request), _service(request).coordinator
+    model, coordinator = _model(request), service_of(request).coordinator
     if format_ not in export.FORMATS:
         raise invalid(f"format must be one of {', '.join(export.FORMATS)}")
     lines = export.lines(coordinator.store, model.name, format_, coordinator.committer.committed)
@@ -283,21 +271,21 @@ async def download_snapshot(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Return the metrics for Prometheus."""
-    return Response(_service(request).metrics.text(), media_type="text/plain; version=0.0.4")
+    return Response(service_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 async def health(request: Request) -> Response:
     """Check that the process is running. `quarantined` is the number of models that cannot be used."""
-    return json_response({"status": "alive", "version": __version__, "quarantined": _service(request).quarantined})
+    return json_response({"status": "alive", "version": __version__, "quarantined": service_of(request).quarantined})
 
 
 async def ready(request: Request) -> Response:
     """Check that requests are served."""
-    state = _service(request).state
+    state = service_of(request).state
     if state != "ready":
         raise unavailable(state)
     durable = "every response is sent after its event is on disk"
-    return json_response({"status": "ready", "durable": durable, "quarantined": _service(request).quarantined})
+    return json_response({"status": "ready", "durable": durable, "quarantined": service_of(request).quarantined})
 
 
 # --- documentation and the web page -----------------------------------------------------------------------------------

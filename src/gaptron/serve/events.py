@@ -81,6 +81,10 @@ class OutcomeRecorded(Struct, omit_defaults=True, gc=False):
     outcome: Outcome
 
 
+class Activated(Struct, omit_defaults=True, gc=False):
+    """What a deferred decision chose was shown: a missing outcome counts as for other decisions."""
+
+
 class TimedOut(Struct, omit_defaults=True, gc=False):
     """Learn from all pending decisions due by this time, in the order (due, seq)."""
 
@@ -93,12 +97,13 @@ class Redacted(Struct, omit_defaults=True, gc=False):
     through: int  # seq of the last of them
 
 
-Body = Created | Changed | Decided | OutcomeRecorded | TimedOut | Redacted
+Body = Created | Changed | Decided | OutcomeRecorded | Activated | TimedOut | Redacted
 KINDS: dict[str, type[Struct]] = {
     "created": Created,
     "changed": Changed,
     "decided": Decided,
     "outcome": OutcomeRecorded,
+    "activated": Activated,
     "timed-out": TimedOut,
     "redacted": Redacted,
 }

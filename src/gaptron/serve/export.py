@@ -13,7 +13,7 @@ from gaptron.offpolicy import dsjson, jsonl
 from gaptron.serve import events
 from gaptron.serve.adapter import is_correct
 from gaptron.serve.decisions import available_ids
-from gaptron.serve.events import Changed, Created, Decided, Event, OutcomeRecorded, TimedOut
+from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, TimedOut
 from gaptron.serve.model_state import WRONG
 from gaptron.serve.schemas import Action, DecisionRequest, Outcome, SparseX
 from gaptron.serve.store import Store
@@ -72,6 +72,7 @@ def _shape(store: Store, model: str, until: int) -> Shape:
 def decisions_with_rewards(store: Store, model: str, until: int) -> Iterator[tuple[Event, float]]:
     """Iterate over decisions and their rewards, in the order in which the model learned from them."""
     pending: dict[str, tuple[Event, Outcome | None]] = {}  # those learned when they are due
+    activated: set[str] = set()  # of those that were deferred
     for row, decision in store.read(0, model, until):
         event = events.decode(row)
         if isinstance(event.body, Decided) and event.body.learn_when_due:
@@ -84,13 +85,17 @@ def decisions_with_rewards(store: Store, model: str, until: int) -> Iterator[tup
                 pending[event.event_id] = (decided, event.body.outcome)
             elif not decided.body.is_expired(event.at):
                 yield from _with_reward(decided, event.body.outcome)
+        elif isinstance(event.body, Activated):
+            activated.add(event.event_id or "")
         elif isinstance(event.body, TimedOut):
             limit = event.body.until
             due = sorted((one for one in pending.values() if one[0].body.due <= limit), key=_order)
             for decided, outcome in due:
                 assert decided.event_id is not None
                 del pending[decided.event_id]
-                yield from _with_reward(decided, outcome or WRONG)
+                if outcome is not None or not decided.body.request.deferred or decided.event_id in activated:
+                    yield from _with_reward(decided, outcome or WRONG)
+                activated.discard(decided.event_id)
 
 
 def _order(one: tuple[Event, Outcome | None]) -> tuple[int, int]:

@@ -76,7 +76,7 @@ class KeyRing:
         """
         if self.is_empty:
             return None
-        key = self._key(authorization)
+        key = self.find(authorization)
         if key is None:
             detail = "send Authorization: Bearer gap_... with a key made by `gaptron keys add`"
             raise RefusedError(401, "unauthorized", detail)
@@ -96,7 +96,8 @@ class KeyRing:
         if left < 1.0:
             raise RefusedError(429, "rate-limit", f"this key is limited to {self._rate:g} requests per second")
 
-    def _key(self, authorization: str | None) -> Key | None:
+    def find(self, authorization: str | None) -> Key | None:
+        """Return the valid key in an Authorization header."""
         scheme, _, text = (authorization or "").partition(" ")
         prefix, _, rest = text.strip().partition("_")
         id, _, secret = rest.partition("_")

@@ -48,7 +48,9 @@ class Metrics:
         """An upper bound on this quantile for decisions and outcomes: the end of its bucket."""
         counts: dict[float, float] = {}
         for sample in next(iter(self.requests.collect())).samples:
-            if sample.name.endswith("_bucket") and sample.labels["route"].endswith(("/decisions", "/outcome")):
+            if sample.name.endswith("_bucket") and sample.labels["route"].endswith(
+                ("/decisions", "/outcome", "/rank", "/reward")
+            ):
                 end = float(sample.labels["le"])
                 counts[end] = counts.get(end, 0.0) + sample.value
         total = max(counts.values(), default=0.0)

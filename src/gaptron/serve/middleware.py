@@ -7,13 +7,14 @@ raised, so that the metrics, which are the outermost, count it.
 
 import asyncio
 import time
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gaptron.serve.keys import LOCAL_HOSTS, KeyRing
+from gaptron.serve.keys import LOCAL_HOSTS
+from gaptron.serve.operation import Operation
 from gaptron.serve.problems import RefusedError, unavailable
-from gaptron.serve.responses import problem_response
 from gaptron.serve.schemas import MAX_BODY_BYTES
 from gaptron.serve.service import Service
 
@@ -70,23 +71,29 @@ class Authentication:
     web page can point its own host name at this machine (DNS rebinding).
     """
 
-    def __init__(self, app: ASGIApp, role: str) -> None:
-        self._app, self._role = app, role
+    def __init__(self, app: ASGIApp, operation: Operation) -> None:
+        assert operation.role is not None
+        self._app, self._role, self._dialect = app, operation.role, operation.dialect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         try:
-            service, headers = _service(scope), Headers(scope=scope)
-            if service.keys is None:
-                raise unavailable(f"the service is not ready: {service.state}")
-            self._check(service.keys, headers, scope["path_params"].get("model"))
+            self._check(_service(scope), Headers(scope=scope), scope["path_params"])
         except RefusedError as refusal:
-            await problem_response(refusal)(scope, receive, send)
+            await self._dialect.error_response(refusal)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _check(self, keys: KeyRing, headers: Headers, model: str | None) -> None:
-        key = keys.check(headers.get("authorization"), self._role, model)
+    def _check(self, service: Service, headers: Headers, path: dict[str, Any]) -> None:
+        keys, authorization = service.keys, headers.get("authorization")
+        if keys is None:
+            raise unavailable(f"the service is not ready: {service.state}")
+        header = self._dialect.key_header
+        if header is not None and header in headers:
+            authorization = f"Bearer {headers[header]}"
+        if self._dialect.default_model is not None and "model" not in path:
+            path["model"] = self._dialect.default_model(service, keys.find(authorization))
+        key = keys.check(authorization, self._role, path.get("model"))
         if key is not None:
             keys.check_rate(key)
             return

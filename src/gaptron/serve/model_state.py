@@ -13,7 +13,7 @@ from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, GaptronError, InputError, SettingError
 from gaptron.serve import draws
 from gaptron.serve.adapter import adapter_of, is_correct
-from gaptron.serve.events import Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
+from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, Outcome
 from gaptron.serve.tally import LabelCounts, Tally
@@ -34,6 +34,12 @@ class PendingDecision(Struct, gc=False):
     decision: Decided
     outcome: Outcome | None = None
     outcome_at: int = 0
+    activated: bool = False
+
+    @property
+    def is_shown(self) -> bool:
+        """Does a missing outcome mean anything? Not if what was decided may never have been shown."""
+        return self.activated or not self.decision.request.deferred
 
 
 class Model:
@@ -142,6 +148,11 @@ class Model:
             decided.event_id not in self.pending and decision.is_expired(at)
         )
 
+    def can_activate(self, event_id: str | None) -> bool:
+        """Would activating the decision change anything?"""
+        pending = self.pending.get(event_id or "")
+        return pending is not None and not pending.is_shown
+
     def can_redact(self, decided: Event) -> bool:
         """Are the features no longer needed?"""
         return decided.event_id not in self.pending
@@ -172,6 +183,9 @@ class Model:
         elif isinstance(body, OutcomeRecorded):
             assert decided is not None
             self._apply_outcome(event, body.outcome, decided)
+        elif isinstance(body, Activated):
+            assert event.event_id is not None
+            self.pending[event.event_id].activated = True
         elif isinstance(body, TimedOut):
             self._apply_timeout(body.until)
         elif isinstance(body, Redacted):
@@ -229,10 +243,12 @@ class Model:
             _, _, event_id = heapq.heappop(self._due)
             pending = self.pending.pop(event_id)
             self.pending_size -= self.adapter.size(pending.decision.request)
-            if pending.outcome is None:
+            if pending.outcome is not None:
+                self._learn(pending.decision, pending.outcome, pending.outcome_at - pending.at)
+            elif pending.is_shown:
                 self._learn(pending.decision, WRONG, None)
             else:
-                self._learn(pending.decision, pending.outcome, pending.outcome_at - pending.at)
+                self.tally.void += 1
 
     def _learn(self, decision: Decided, outcome: Outcome, delay: int | None) -> None:
         if outcome.played is not None and outcome.played != decision.label:

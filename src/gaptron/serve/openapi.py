@@ -7,20 +7,22 @@ from typing import Any
 import msgspec
 
 from gaptron.serve.operation import Operation
-from gaptron.serve.schemas import EVENT_ID_PATTERN, NAME_PATTERN, Problem
+from gaptron.serve.schemas import EVENT_ID_PATTERN, NAME_PATTERN
 from gaptron.version import __version__
 
 PARAMETERS = {
     "model": {"type": "string", "pattern": NAME_PATTERN},
     "event_id": {"type": "string", "pattern": EVENT_ID_PATTERN},
+    "eventId": {"type": "string", "minLength": 1, "maxLength": 256},
     "key_id": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the OpenAPI document of these operations."""
-    types = [type_ for one in operations for type_ in (one.body, *one.responses.values()) if _is_schema(type_)]
-    _, components = msgspec.json.schema_components([*types, Problem], ref_template="#/components/schemas/{name}")
+    found = [type_ for one in operations for type_ in (one.body, *one.responses.values(), one.dialect.error)]
+    types = [type_ for type_ in found if _is_schema(type_)]
+    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     paths: dict[str, Any] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _described(one)
@@ -30,7 +32,10 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer"},
+                "subscription_key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
+            },
         },
     }
 
@@ -46,9 +51,10 @@ def _described(operation: Operation) -> dict[str, Any]:
     ]
     responses = {str(status): _content(type_, operation.media_type) for status, type_ in operation.responses.items()}
     problems = (*operation.problems, *((401, 403, 421, 429, 503) if operation.role else ()))
-    responses |= {str(status): _content(Problem, "application/problem+json") for status in sorted(set(problems))}
+    dialect = operation.dialect
+    responses |= {str(one): _content(dialect.error, dialect.error_media_type) for one in sorted(set(problems))}
     described: dict[str, Any] = {
-        "operationId": operation.endpoint.__name__,
+        "operationId": operation.endpoint.__name__ + operation.variant,
         "summary": operation.summary,
         "responses": responses,
     }
@@ -58,12 +64,14 @@ def _described(operation: Operation) -> dict[str, Any]:
         body = {"schema": _schema(operation.body)}
         described["requestBody"] = {"required": True, "content": {"application/json": body}}
     if operation.role is not None:
-        described["security"] = [{"key": []}, {}]
+        described["security"] = [{dialect.security: []}, {}]
         described["description"] = f"Role: {operation.role}."
     return described
 
 
 def _content(type_: Any, media_type: str) -> dict[str, Any]:
+    if type_ is None:
+        return {"description": "Done; the response has no body."}
     description = (type_.__doc__ or "").split("\n")[0] if _is_schema(type_) else "The response."
     return {"description": description, "content": {media_type: {"schema": _schema(type_)}}}
 

@@ -16,9 +16,14 @@ def json_response(content: Any, status: int = 200, headers: dict[str, str] | Non
     return Response(encode(content), status, headers, JSON)
 
 
+def retry_headers(refusal: RefusedError) -> dict[str, str]:
+    """When the same request may succeed."""
+    return {"Retry-After": "1"} if refusal.status in (429, 503) else {}
+
+
 def problem_response(refusal: RefusedError) -> Response:
     """A refusal as `application/problem+json` (RFC 9457)."""
-    headers = {"Retry-After": "1"} if refusal.status in (429, 503) else {}
+    headers = retry_headers(refusal)
     if refusal.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return Response(encode(refusal.problem()), refusal.status, headers, PROBLEM_JSON)

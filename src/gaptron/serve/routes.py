@@ -4,6 +4,7 @@ from typing import Any
 
 from gaptron.serve import endpoints, schemas
 from gaptron.serve.operation import Operation
+from gaptron.serve.personalizer import operations as personalizer
 
 MODEL = "/v1/models/{model}"
 DECISION = MODEL + "/decisions/{event_id}"
@@ -19,6 +20,8 @@ OPERATIONS = (
               {200: schemas.DecisionResults}, (*BODY, 404)),
     Operation("POST", MODEL + "/outcomes", endpoints.record_outcomes, "feedback", schemas.OutcomeBatch,
               {200: schemas.OutcomeResults}, (*BODY, 404)),
+    Operation("POST", DECISION + "/activate", endpoints.activate, "feedback",
+              responses={204: None}, problems=(404, 422)),
     Operation("GET", DECISION, endpoints.get_decision, "read",
               responses={200: schemas.DecisionRecord}, problems=(404, 422)),
     Operation("GET", "/v1/models", endpoints.list_models, "read", responses={200: schemas.ModelList}),
@@ -48,4 +51,5 @@ OPERATIONS = (
     Operation("GET", "/page.js", endpoints.page_script, responses={200: str}, media_type="text/javascript"),
     Operation("GET", "/page.css", endpoints.page_style, responses={200: str}, media_type="text/css"),
     Operation("GET", "/favicon.svg", endpoints.page_icon, responses={200: str}, media_type="image/svg+xml"),
+    *personalizer.OPERATIONS,
 )  # fmt: skip

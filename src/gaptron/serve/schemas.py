@@ -31,6 +31,7 @@ Seconds = Annotated[float, Meta(ge=MIN_TIMEOUT, le=MAX_TIMEOUT)]
 Role = Literal["decide", "feedback", "read", "admin"]
 Mode = Literal["live", "shadow", "apprentice"]
 OnTimeout = Literal["ignore", "wrong"]
+RewardRange = Literal["0..1", "-1..1"]
 
 
 class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -69,6 +70,8 @@ class NewModel(Schema, kw_only=True):
     """Seconds after a decision during which its outcome is learned from; no limit if omitted."""
     on_timeout: OnTimeout = "ignore"
     """What a missing outcome means after the timeout. With "wrong", all outcomes are learned when the timeout ends."""
+    reward_range: RewardRange = "0..1"
+    """What clients of Personalizer send as the value of a reward. It is mapped to 0..1."""
     mode: Mode = "live"
     """shadow: the caller plays its own choice, and the model learns from it. "apprentice" is an alias of shadow."""
 
@@ -109,6 +112,7 @@ class ModelInfo(Schema, kw_only=True):
     epsilon: float
     feedback_timeout: float | None
     on_timeout: str
+    reward_range: str = "0..1"
     mode: str
     decisions: int
     learned: int
@@ -185,6 +189,8 @@ class DecisionRequest(Schema, kw_only=True):
     """The prediction of your own model: label to probability."""
     played: Played | None = None
     """Required in shadow mode: the label or the action you played."""
+    deferred: bool = False
+    """What is decided may never be shown: a missing outcome counts as nothing until the decision is activated."""
 
 
 class RankedAction(Schema):

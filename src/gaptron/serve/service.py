@@ -16,6 +16,7 @@ from gaptron.serve.coordinator import TICK, Coordinator
 from gaptron.serve.heartbeat import Heartbeat
 from gaptron.serve.keys import KeyRing
 from gaptron.serve.metrics import Metrics
+from gaptron.serve.model_state import Model
 from gaptron.serve.problems import misdirected, unavailable
 from gaptron.serve.replay import Follower
 from gaptron.serve.report import ReportCache
@@ -47,6 +48,12 @@ class Options:
 
 class DecisionMaker(Protocol):
     """What decides: the coordinator, or a replica."""
+
+    models: dict[str, Model]
+
+    def model(self, name: str) -> Model:
+        """Return the model with this name."""
+        ...
 
     async def decide(self, name: str, request: DecisionRequest) -> tuple[Decision, bool]:
         """Return a durable decision, and whether it existed before."""

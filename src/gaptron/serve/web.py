@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -9,9 +10,10 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from gaptron.serve.middleware import SECURITY_HEADERS, Authentication, BodyLimits, RequestMetrics, SecurityHeaders
-from gaptron.serve.operation import Operation
+from gaptron.serve.operation import NATIVE, Dialect, Operation
 from gaptron.serve.problems import TITLES, RefusedError, unavailable
 from gaptron.serve.responses import problem_response
 from gaptron.serve.routes import OPERATIONS
@@ -29,7 +31,7 @@ def application(service: Service) -> Starlette:
         await service.close()
 
     app = Starlette(
-        routes=[_route(operation) for operation in OPERATIONS],
+        routes=[_Route(operation) for operation in OPERATIONS],
         middleware=[Middleware(SecurityHeaders)],
         lifespan=lifespan,
         exception_handlers={
@@ -43,23 +45,47 @@ def application(service: Service) -> Starlette:
     return app
 
 
-def _route(operation: Operation) -> Route:
-    """Build a route. Its middleware runs in this order, so that the metrics include refused requests."""
-    middleware = [Middleware(RequestMetrics, route=operation.path)]
-    if operation.role is not None:
-        middleware.append(Middleware(Authentication, role=operation.role))
-    if operation.body is not None:
-        middleware.append(Middleware(BodyLimits))
-    return Route(operation.path, operation.endpoint, methods=[operation.method], middleware=middleware)
+class _Route(Route):
+    """The route of an operation. It matches the path as it was sent, so that an encoded slash may be in an id."""
+
+    def __init__(self, operation: Operation) -> None:
+        """Add the middleware in this order, so that the metrics include refused requests."""
+        middleware = [Middleware(RequestMetrics, route=operation.path)]
+        if operation.role is not None:
+            middleware.append(Middleware(Authentication, operation=operation))
+        if operation.body is not None:
+            middleware.append(Middleware(BodyLimits))
+        super().__init__(operation.path, operation.endpoint, methods=[operation.method], middleware=middleware)
+        self._operation = operation
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match a request and decode the parameters in its path."""
+        raw: bytes = scope.get("raw_path") or b""
+        encoded = b"%" in raw
+        match, child = super().matches({**scope, "path": raw.decode("latin-1")} if encoded else scope)
+        if match is Match.NONE:
+            return match, child
+        if encoded:
+            try:
+                found = {name: unquote(text, errors="strict") for name, text in child["path_params"].items()}
+            except UnicodeDecodeError:
+                return Match.NONE, {}
+            child["path_params"] = found
+        return match, {**child, "dialect": self._operation.dialect}
+
+
+def _error_response(request: Request, refusal: RefusedError) -> Response:
+    dialect: Dialect = request.scope.get("dialect", NATIVE)
+    return dialect.error_response(refusal)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedError)
-    return problem_response(error)
+    return _error_response(request, error)
 
 
 async def _store_unavailable(request: Request, error: Exception) -> Response:
-    return problem_response(unavailable("the database cannot be reached"))
+    return _error_response(request, unavailable("the database cannot be reached"))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

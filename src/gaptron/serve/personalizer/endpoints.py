@@ -1,0 +1,57 @@
+"""Personalizer's endpoints. The first line of a docstring is the summary in the OpenAPI document."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gaptron.event_id import new_event_id
+from gaptron.serve.personalizer import translate
+from gaptron.serve.personalizer.schemas import RankRequest, RewardRequest
+from gaptron.serve.problems import RefusedError, not_found
+from gaptron.serve.requests import read_body, service_of
+from gaptron.serve.responses import json_response
+
+
+def _model_name(request: Request) -> str:
+    name: str | None = request.path_params["model"]
+    if name is None:
+        raise not_found(
+            "the path names no model, and there is not exactly one model with actions: create one, use a key made for "
+            "one model, or set the endpoint of the client to http://HOST/m/MODEL"
+        )
+    return name
+
+
+def _event_id(request: Request) -> str:
+    return translate.event_id(request.path_params["eventId"])
+
+
+async def rank(request: Request) -> Response:
+    """Choose one of the actions and rank the others, as Personalizer's Rank."""
+    body, service, name = await read_body(request, RankRequest), service_of(request), _model_name(request)
+    service.check_decides()
+    in_shadow = service.decisions.model(name).mode == "shadow"
+    id = body.event_id or new_event_id()
+    decision, _ = await service.decisions.decide(name, translate.decision_request(body, id, in_shadow=in_shadow))
+    return json_response(translate.rank_response(body, id, decision), 201)
+
+
+async def reward(request: Request) -> Response:
+    """Report the reward of an event. Only the first reward counts."""
+    body, coordinator, name = (
+        await read_body(request, RewardRequest),
+        service_of(request).coordinator,
+        _model_name(request),
+    )
+    outcome = translate.outcome(body.value, coordinator.model(name).spec.reward_range)
+    try:
+        await coordinator.record_outcome(name, _event_id(request), outcome)
+    except RefusedError as refusal:
+        if not translate.is_second(refusal):
+            raise
+    return Response(status_code=204)
+
+
+async def activate_event(request: Request) -> Response:
+    """Report that the action of a deferred event was shown."""
+    await service_of(request).coordinator.activate(_model_name(request), _event_id(request))
+    return Response(status_code=204)
