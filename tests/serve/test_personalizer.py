@@ -315,7 +315,21 @@ def test_an_unknown_event_or_model_is_not_found(news: Served) -> None:
     assert "nobody" in error(reward(news, "nobody", 1), 404, "ResourceNotFound")
     assert "nobody" in error(activate(news, "nobody"), 404, "ResourceNotFound")
     assert "other" in error(rank(news, "/m/other" + V1), 404, "ResourceNotFound")
-    assert rank(news, "/personalizer/v1.1").status_code == 404
+
+
+@pytest.mark.parametrize("base", [V1, V2, "/m/news" + V1, "/m/news" + V2])
+def test_what_is_not_served_names_what_to_use_here(news: Served, base: str) -> None:
+    for method, path, words in (
+        ("POST", "/multislot/rank", "one rank for each slot"),
+        ("GET", "/configurations/service", "PATCH"),
+        ("GET", "/model/properties", "snapshot"),
+        ("GET", "/logs/properties", "format=dsjson"),
+        ("PUT", "/evaluations/e1", "gaptron evaluate"),
+        ("GET", "/featureImportances", "gaptron evaluate"),
+        ("POST", "/other", "/other is not served"),
+    ):
+        assert words in error(news.call(method, base + path), 404, "ResourceNotFound"), path
+    assert error(news.call("GET", base + "/rank"), 405, "MethodNotAllowed")
 
 
 def test_without_a_model_in_the_path_the_only_one_with_actions_is_used(news: Served) -> None:

@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from gaptron.serve.middleware import SECURITY_HEADERS, Authentication, BodyLimits, RequestMetrics, SecurityHeaders
 from gaptron.serve.operation import NATIVE, Dialect, Operation
+from gaptron.serve.personalizer import dialect as personalizer
 from gaptron.serve.problems import TITLES, RefusedError, unavailable
 from gaptron.serve.responses import problem_response
 from gaptron.serve.routes import OPERATIONS
@@ -92,8 +93,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
     """Errors of Starlette's router: 404 and 405."""
     assert isinstance(error, HTTPException)
     status = error.status_code if error.status_code in TITLES else 404
-    kind = "method-not-allowed" if status == 405 else "not-found"
-    response = problem_response(RefusedError(status, kind, f"{request.method} {request.url.path[:200]} is not served"))
+    kind, path = "method-not-allowed" if status == 405 else "not-found", request.url.path
+    detail = f"{request.method} {path[:200]} is not served{personalizer.instead(path)}"
+    dialect = personalizer.PERSONALIZER if personalizer.is_path(path) else NATIVE
+    response = dialect.error_response(RefusedError(status, kind, detail))
     if status == 405:  # Starlette would name those of the first route with this path
         response.headers["Allow"] = ", ".join(_methods(request))
     return response

@@ -1,5 +1,7 @@
 """The key header of Personalizer, its errors, and the model of a request whose path names none."""
 
+import re
+
 from starlette.responses import Response
 
 from gaptron.serve.operation import Dialect
@@ -12,6 +14,16 @@ from gaptron.serve.store import Key
 KEY_HEADER = "Ocp-Apim-Subscription-Key"
 STATUSES = {422: 400}  # Personalizer's clients know BadRequest only
 CODES = {404: "ResourceNotFound"}
+PATH = r"(?:/m/[^/]+)?/personalizer/(?:v1\.[01]/)?([^/]*)"
+LOG = "GET /v1/models/MODEL/log?format=dsjson"
+INSTEAD = {  # of paths that are not served
+    "multislot": "send one rank for each slot, with the actions chosen before in excludedActions",
+    "configurations": "GET /v1/models/MODEL shows the configuration, PATCH changes it",
+    "model": "GET /v1/models/MODEL/snapshot is the model, as a file of gaptron",
+    "logs": f"{LOG} is the log",
+    "evaluations": f"run `gaptron evaluate` on the log, {LOG}",
+    "featureImportances": f"there are none; compare algorithms with `gaptron evaluate` on the log, {LOG}",
+}
 
 
 def error_response(refusal: RefusedError) -> Response:
@@ -22,6 +34,17 @@ def error_response(refusal: RefusedError) -> Response:
     detail = f"send the header {KEY_HEADER} with a key made by `gaptron keys add`" if status == 401 else refusal.detail
     error = PersonalizerError(CODES.get(status, TITLES[status].replace(" ", "")), detail)
     return json_response(ErrorResponse(error), status, retry_headers(refusal))
+
+
+def is_path(path: str) -> bool:
+    """Is it a path of Personalizer, served or not?"""
+    return re.match(PATH, path) is not None
+
+
+def instead(path: str) -> str:
+    """What to use in place of a path that is not served."""
+    found = re.match(PATH, path)
+    return f": {INSTEAD[found[1]]}" if found is not None and found[1] in INSTEAD else ""
 
 
 def default_model(service: Service, key: Key | None) -> str | None:
