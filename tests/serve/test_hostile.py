@@ -15,6 +15,7 @@ from gaptron.serve import openapi
 from gaptron.serve.keys import new_key
 from gaptron.serve.routes import OPERATIONS
 from gaptron.serve.schemas import MAX_BODY_BYTES
+from tests.serve.news import make_news
 from tests.serve.served import Served
 
 DECISIONS = "/v1/models/triage/decisions"
@@ -166,6 +167,7 @@ def test_requests_made_from_the_document_get_what_it_says(served: Served) -> Non
     schemathesis = pytest.importorskip("schemathesis")
     served.make(name="named", features="auto", settings={"radius": 1.0, "horizon": 1000})
     served.make(name="shadow", mode="shadow")
+    make_news(served)
     for model, more in (("triage", {}), ("shadow", {"played": {"label": "mail"}})):
         served.decide("e1", model=model, **more)
     schema = schemathesis.openapi.from_dict(served.call("GET", "/openapi.json").json())
@@ -190,7 +192,7 @@ def _ask_as_documented(served: Served, operation: Any, mode: Any) -> set[int]:
     checks, statuses = CHECKS.get_by_names(names), set()
 
     @settings(max_examples=25, suppress_health_check=list(HealthCheck))
-    @given(case=operation.as_strategy(generation_mode=mode), model=sampled_from(["triage", "named", "shadow"]))
+    @given(case=operation.as_strategy(generation_mode=mode), model=sampled_from(["triage", "named", "shadow", "news"]))
     def ask(case: Any, model: str) -> None:
         if "model" in case.path_parameters:
             case.path_parameters["model"] = model

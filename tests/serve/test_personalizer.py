@@ -249,6 +249,43 @@ def test_apprentice_mode_plays_the_first_action_and_learns_from_its_reward(news:
     assert news.call("GET", "/v1/models/news/decisions/e2").json()["shadow_action"] in ("news", "garden")
 
 
+def test_the_configuration_can_be_read_and_partly_changed(news: Served) -> None:
+    make_news(news, **WAITS)
+    path = "/m/waits" + V2 + "/configurations/service"
+    shown = news.call("GET", path).json()
+    assert shown == {
+        "rewardWaitTime": "PT60S", "defaultReward": 0.0, "rewardAggregation": "earliest", "explorationPercentage": 0.02,
+        "modelExportFrequency": "PT1S", "logRetentionDays": -1, "modelRetrainDays": 0, "learningMode": "Online",
+    }  # fmt: skip
+    last = news.service.coordinator._seq
+    assert (
+        news.call("PUT", path, shown | {"rewardWaitTime": "PT1M", "isAutoOptimizationEnabled": False}).json() == shown
+    )
+    assert news.service.coordinator._seq == last, "nothing differs"
+    wanted = shown | {"rewardWaitTime": "P1DT2H0.5S", "learningMode": "Apprentice"}
+    changed = news.call("PUT", path, wanted)
+    assert (changed.status_code, changed.json()) == (200, wanted | {"rewardWaitTime": "PT93600.5S"})
+    info = news.call("GET", "/v1/models/waits").json()
+    assert (info["feedback_timeout"], info["mode"]) == (93600.5, "shadow")
+    for more, words in (
+        ({"defaultReward": 0.5}, "defaultReward"),
+        ({"rewardAggregation": "sum"}, "rewardAggregation"),
+        ({"explorationPercentage": 0.2}, "explorationPercentage"),
+        ({"isAutoOptimizationEnabled": True}, "isAutoOptimizationEnabled"),
+        ({"learningMode": "LoggingOnly"}, "learningMode"),
+        ({"rewardWaitTime": "PT1S"}, "PT5S"),
+        ({"rewardWaitTime": "P8D"}, "P7D"),
+        ({"rewardWaitTime": 600}, "PT5S"),
+        ({"rewardWaitTime": None}, "PT5S"),
+    ):
+        assert words in error(news.call("PUT", path, changed.json() | more), 400, "BadRequest")
+    assert "object" in error(news.call("PUT", path, []), 400, "BadRequest")
+    path = "/m/news" + V1 + "/configurations/service"
+    unlimited = news.call("GET", path).json()
+    assert unlimited["rewardWaitTime"] is None
+    assert news.call("PUT", path, unlimited).json() == unlimited
+
+
 # --- features ---------------------------------------------------------------------------------------------------------
 
 
@@ -321,7 +358,7 @@ def test_an_unknown_event_or_model_is_not_found(news: Served) -> None:
 def test_what_is_not_served_names_what_to_use_here(news: Served, base: str) -> None:
     for method, path, words in (
         ("POST", "/multislot/rank", "one rank for each slot"),
-        ("GET", "/configurations/service", "PATCH"),
+        ("GET", "/configurations/policy", "PATCH"),
         ("GET", "/model/properties", "snapshot"),
         ("GET", "/logs/properties", "format=dsjson"),
         ("PUT", "/evaluations/e1", "gaptron evaluate"),

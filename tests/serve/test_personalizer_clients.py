@@ -27,6 +27,7 @@ ACTIONS = [
 ]
 CONTEXT = [{"user": {"segment": "student"}}, {"hour": 14}]
 WAITS = {"name": "waits", "feedback_timeout": 5.0, "on_timeout": "wrong"}
+SETTINGS = {"name": "settings", "feedback_timeout": 600.0}
 KEY_HEADER = "Ocp-Apim-Subscription-Key"
 
 
@@ -37,7 +38,13 @@ class Served:
         self.url = process.url
         admin = self._post("keys", {"roles": ["admin", "read"]}, "none")["key"]
         self.admin = {"Authorization": f"Bearer {admin}"}
-        for model in (NEWS, NEWS | {"name": "native", "mode": "shadow"}, NEWS | {"name": "learns"}, NEWS | WAITS):
+        for model in (
+            NEWS,
+            NEWS | {"name": "native", "mode": "shadow"},
+            NEWS | {"name": "learns"},
+            NEWS | WAITS,
+            NEWS | SETTINGS,
+        ):
             self._post("models", model, admin)
         application = {"roles": ["decide", "feedback"]}
         self.key = self._post("keys", application | {"model": "news"}, admin)["key"]
@@ -213,6 +220,20 @@ def test_deferred_and_late(client: Any, served: Served) -> None:
         waits.reward(name, 1.0)
     assert served.get("waits")["learned"] == before + 3
     assert served.get(f"waits/decisions/{names[3]}")["outcome"] == {"reward": 1.0}, "late, in the log only"
+
+
+def test_the_configuration(served: Served) -> None:
+    from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415
+    from azure.core.exceptions import HttpResponseError  # noqa: PLC0415
+
+    key = AzureKeyCredential(served.admin["Authorization"].removeprefix("Bearer "))
+    with new.PersonalizerAdministrationClient(f"{served.url}/m/settings", key) as client:
+        shown = client.get_service_configuration()
+        assert (shown["rewardWaitTime"], shown["rewardAggregation"]) == ("PT600S", "earliest")
+        changed = client.update_service_configuration(shown | {"rewardWaitTime": "PT5M"})
+        assert changed == shown | {"rewardWaitTime": "PT300S"} == client.get_service_configuration()
+        with pytest.raises(HttpResponseError, match="rewardAggregation"):
+            client.update_service_configuration(shown | {"rewardAggregation": "sum"})
 
 
 def test_it_learns_as_the_native_interface(served: Served, tmp_path: Path) -> None:

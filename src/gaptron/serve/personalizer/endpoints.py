@@ -1,11 +1,13 @@
 """Personalizer's endpoints. The first line of a docstring is the summary in the OpenAPI document."""
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gaptron.event_id import new_event_id
-from gaptron.serve.personalizer import translate
-from gaptron.serve.personalizer.schemas import RankRequest, RewardRequest
+from gaptron.serve.personalizer import configuration, translate
+from gaptron.serve.personalizer.schemas import RankRequest, RewardRequest, ServiceConfiguration
 from gaptron.serve.problems import RefusedError, not_found
 from gaptron.serve.requests import read_body, service_of
 from gaptron.serve.responses import json_response
@@ -55,3 +57,22 @@ async def activate_event(request: Request) -> Response:
     """Report that the action of a deferred event was shown."""
     await service_of(request).coordinator.activate(_model_name(request), _event_id(request))
     return Response(status_code=204)
+
+
+async def get_configuration(request: Request) -> Response:
+    """Return the configuration of the model."""
+    return json_response(_configuration(request))
+
+
+async def change_configuration(request: Request) -> Response:
+    """Change the reward wait time or the learning mode."""
+    body = await read_body(request, dict[str, Any])
+    change = configuration.change(body, _configuration(request))
+    if change is not None:
+        await service_of(request).coordinator.change(_model_name(request), change)
+    return json_response(_configuration(request))
+
+
+def _configuration(request: Request) -> ServiceConfiguration:
+    service = service_of(request)
+    return configuration.of_model(service.coordinator.model(_model_name(request)), service.options.keep_days)

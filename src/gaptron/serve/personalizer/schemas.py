@@ -58,6 +58,25 @@ class RewardRequest(Struct, gc=False):
     value: float
 
 
+class ServiceConfiguration(Struct, kw_only=True, rename="camel"):
+    """The configuration of a model. Only `rewardWaitTime` and `learningMode` can be changed."""
+
+    reward_wait_time: str | None
+    """How long a reward is waited for, as an ISO 8601 duration; null: without a limit."""
+    default_reward: float
+    """What a missing reward counts as, if the model has `on_timeout` "wrong"."""
+    reward_aggregation: str = "earliest"
+    exploration_percentage: float
+    """The share of decisions drawn uniformly, from 0 to 1. The algorithm may explore more."""
+    model_export_frequency: str = "PT1S"
+    """An upper bound: every reward is used at once."""
+    log_retention_days: int
+    """-1: without a limit."""
+    model_retrain_days: int = 0
+    learning_mode: str
+    """Online or Apprentice."""
+
+
 class PersonalizerError(Struct):
     """An error."""
 
