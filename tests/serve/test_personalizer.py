@@ -2,26 +2,30 @@
 
 import json
 import re
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gaptron.serve.adapter import adapter_of
 from gaptron.serve.events import decode
 from gaptron.serve.keys import new_key
 from gaptron.serve.personalizer import translate
 from gaptron.serve.problems import RefusedError
 from gaptron.serve.replay import replay
-from gaptron.serve.schemas import EVENT_ID_PATTERN
+from gaptron.serve.schemas import EVENT_ID_PATTERN, NewModel
 from gaptron.serve.store import open_store
 from gaptron.streams.actions import open_actions
 from tests.serve.news import choose, likes, make_news, visits
+from tests.serve.postgres import with_schema
 from tests.serve.served import Served
 
 V1, V2 = "/personalizer/v1.0", "/personalizer"
@@ -222,6 +226,23 @@ def test_a_snapshot_keeps_what_was_activated(news: Served) -> None:
     news.open()
     news.pass_time(61)
     assert (news.model("waits").version, news.model("waits").tally.void) == (1, 1)
+
+
+def test_replicas_rank_and_the_leader_takes_rewards_and_activations(postgres: str) -> None:
+    leader = Served(with_schema(postgres, f"test_{uuid.uuid4().hex}"), with_replicas=True)
+    make_news(leader, **WAITS)
+    leader.tick()
+    replica = Served(leader.place, replica=True)
+    for event in ("shown / 1", "never", "rewarded"):
+        assert rank(replica, eventId=event, deferActivation=True).json()["eventId"] == event
+    assert rank(leader, eventId="other").status_code == 421
+    assert reward(replica, "rewarded", 1).status_code == activate(replica, "never").status_code == 421
+    assert activate(leader, "shown / 1").status_code == reward(leader, "rewarded", 1).status_code == 204
+    leader.pass_time(61)
+    assert (leader.model("waits").version, leader.model("waits").tally.void) == (2, 1)
+    assert replay(leader.service.store).decisions == 3
+    replica.close()
+    leader.close()
 
 
 def test_the_native_interface_defers_too(news: Served) -> None:
@@ -442,3 +463,12 @@ def test_the_openapi_document_has_the_interface(news: Served) -> None:
 def test_a_reward_that_is_not_a_number_says_so() -> None:
     with pytest.raises(RefusedError, match="0 to 1"):
         translate.outcome(float("nan"), "0..1")
+
+
+def test_the_model_of_the_documentation_can_be_created() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "coming-from-personalizer.md").read_text(encoding="utf-8")
+    (body,) = re.findall(r"-d '(\{.*?\})'", page)
+    spec = msgspec.json.decode(body, type=NewModel)
+    assert (spec.actions, spec.feedback_timeout, spec.on_timeout) == (True, 600.0, "wrong")
+    assert adapter_of(spec).learner.algorithm == "advised-gaptron"
+    assert set(re.findall(r"\(([\w-]+\.md)\)", page)) == {"production.md", "actions.md"}

@@ -69,7 +69,7 @@ class ServiceConfiguration(Struct, kw_only=True, rename="camel"):
     exploration_percentage: float
     """The share of decisions drawn uniformly, from 0 to 1. The algorithm may explore more."""
     model_export_frequency: str = "PT1S"
-    """An upper bound: every reward is used at once."""
+    """An upper bound: every decision uses all rewards that were learned from before."""
     log_retention_days: int
     """-1: without a limit."""
     model_retrain_days: int = 0
