@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gaptron.serve.adapter import adapter_of
 from gaptron.serve.events import decode
 from gaptron.serve.keys import new_key
-from gaptron.serve.personalizer import translate
+from gaptron.serve.personalizer import slots, translate
 from gaptron.serve.problems import RefusedError
 from gaptron.serve.replay import replay
 from gaptron.serve.schemas import EVENT_ID_PATTERN, NewModel
@@ -307,6 +307,76 @@ def test_the_configuration_can_be_read_and_partly_changed(news: Served) -> None:
     assert news.call("PUT", path, unlimited).json() == unlimited
 
 
+# --- multi-slot -------------------------------------------------------------------------------------------------------
+
+SLOTS = [
+    {"id": "top", "baselineAction": "sport", "features": [{"size": "large"}]},
+    {"id": "side bar", "baselineAction": "news", "excludedActions": ["sport"]},
+]
+
+
+def test_each_slot_is_a_decision_without_the_actions_chosen_before(news: Served) -> None:
+    for t in range(20):
+        made = news.call("POST", V2 + "/multislot/rank", {**BODY, "slots": SLOTS, "eventId": f"page {t}"})
+        body = made.json()
+        assert made.status_code == 201 and list(body) == ["eventId", "slots"] and body["eventId"] == f"page {t}"
+        top, side = body["slots"]
+        assert (top["id"], side["id"]) == ("top", "side bar")
+        assert side["rewardActionId"] not in ("sport", top["rewardActionId"])
+        again = news.call("POST", V2 + "/multislot/rank", {**BODY, "slots": SLOTS, "eventId": f"page {t}"})
+        assert again.json() == body
+    path = V2 + "/multislot/events/page%200/reward"
+    rewards = {"reward": [{"slotId": "side bar", "value": 0.5}, {"slotId": "top", "value": 1}]}
+    for _ in range(2):
+        assert news.call("POST", path, rewards).status_code == 204
+    assert news.call("POST", path, {"reward": [{"slotId": "top", "value": 0}]}).status_code == 204, "the first counts"
+    found = [decode(row) for row, _ in news.service.store.read()]
+    rows = [row for row in found if (row.event_id or "").startswith("page:200:.")]
+    top, side = "page:200:.top", "page:200:.side:20bar"
+    assert [row.event_id for row in rows] == [top, side, side, top]
+    contexts = [row.body.request.context for row in rows[:2]]
+    assert contexts[0]["slot.size"] == "large" and contexts[1]["slot.name"] == "side bar"
+    assert [row.body.outcome.reward for row in rows[2:]] == [0.5, 1.0]
+    assert "other" in error(
+        news.call("POST", path, {"reward": [{"slotId": "other", "value": 1}]}), 404, "ResourceNotFound"
+    )
+    assert replay(news.service.store).decisions == 40
+
+
+def test_multi_slot_in_apprentice_mode_plays_the_baselines(news: Served) -> None:
+    news.call("PATCH", "/v1/models/news", {"mode": "apprentice"})
+    made = news.call("POST", V2 + "/multislot/rank", {**BODY, "slots": SLOTS}).json()
+    assert [one["rewardActionId"] for one in made["slots"]] == ["sport", "news"]
+
+
+@pytest.mark.parametrize(
+    ("slots", "more", "words"),
+    [
+        ([], {}, "slots"),
+        (SLOTS, {"deferActivation": True}, "deferActivation"),
+        ([SLOTS[0], {**SLOTS[1], "id": "top"}], {}, "two slots have the id 'top'"),
+        ([SLOTS[0], {**SLOTS[1], "baselineAction": "sport"}], {}, "baselineAction"),
+        ([{**SLOTS[0], "baselineAction": "other"}], {}, "baselineAction"),
+        ([{**SLOTS[0], "excludedActions": ["other"]}], {}, "'other'"),
+        ([SLOTS[0], {**SLOTS[1], "excludedActions": ["sport", "garden"]}], {}, "no action left"),
+        ([SLOTS[0], {**SLOTS[1], "features": [{"x": [[1]]}]}], {}, "array of arrays"),
+    ],
+)
+def test_multi_slot_requests_are_refused_before_the_first_decision(
+    news: Served, slots: Any, more: Any, words: str
+) -> None:
+    response = news.call("POST", V2 + "/multislot/rank", {**BODY, "slots": slots, **more})
+    assert words in error(response, 400, "BadRequest")
+    assert news.service.coordinator._seq == 1
+
+
+@given(st.tuples(st.text(max_size=80), st.text(max_size=80)), st.tuples(st.text(max_size=80), st.text(max_size=80)))
+def test_every_slot_of_every_event_has_its_own_id(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert re.match(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\Z", slots.event_id(*one))
+    assert (slots.event_id(*one) == slots.event_id(*other)) == (one == other)
+    assert slots.event_id(*one) != translate.event_id("".join(other))
+
+
 # --- features ---------------------------------------------------------------------------------------------------------
 
 
@@ -378,7 +448,7 @@ def test_an_unknown_event_or_model_is_not_found(news: Served) -> None:
 @pytest.mark.parametrize("base", [V1, V2, "/m/news" + V1, "/m/news" + V2])
 def test_what_is_not_served_names_what_to_use_here(news: Served, base: str) -> None:
     for method, path, words in (
-        ("POST", "/multislot/rank", "one rank for each slot"),
+        ("POST", "/multislot/events/e/activate", "never deferred"),
         ("GET", "/configurations/policy", "PATCH"),
         ("GET", "/model/properties", "snapshot"),
         ("GET", "/logs/properties", "format=dsjson"),

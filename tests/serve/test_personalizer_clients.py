@@ -222,6 +222,21 @@ def test_deferred_and_late(client: Any, served: Served) -> None:
     assert served.get(f"waits/decisions/{names[3]}")["outcome"] == {"reward": 1.0}, "late, in the log only"
 
 
+def test_multi_slot(served: Served) -> None:
+    from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415
+
+    slots = [{"id": "top", "baselineAction": "sport"}, {"id": "side", "baselineAction": "news"}]
+    body = {"actions": ACTIONS, "slots": slots, "contextFeatures": CONTEXT, "eventId": "q/ page"}
+    with new.PersonalizerClient(served.url, AzureKeyCredential(served.key)) as client:
+        made = client.rank_multi_slot(body)
+        assert made["eventId"] == "q/ page" and [one["id"] for one in made["slots"]] == ["top", "side"]
+        assert len({one["rewardActionId"] for one in made["slots"]}) == 2
+        assert client.rank_multi_slot(body) == made
+        client.reward_multi_slot("q/ page", {"reward": [{"slotId": "side", "value": 0.5}]})
+    assert served.get("news/decisions/q:2f:20page:.side")["outcome"] == {"reward": 0.5}
+    assert "outcome" not in served.get("news/decisions/q:2f:20page:.top")
+
+
 def test_the_configuration(served: Served) -> None:
     from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415
     from azure.core.exceptions import HttpResponseError  # noqa: PLC0415

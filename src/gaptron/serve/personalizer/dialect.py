@@ -17,7 +17,7 @@ CODES = {404: "ResourceNotFound"}
 PATH = r"(?:/m/[^/]+)?/personalizer/(?:v1\.[01]/)?([^/]*)"
 LOG = "GET /v1/models/MODEL/log?format=dsjson"
 INSTEAD = {  # of paths that are not served
-    "multislot": "send one rank for each slot, with the actions chosen before in excludedActions",
+    "multislot": "multi-slot events are never deferred, and need not be activated",
     "configurations": "GET /v1/models/MODEL shows the configuration, PATCH changes it; there is no learning policy",
     "model": "GET /v1/models/MODEL/snapshot is the model, as a file of gaptron",
     "logs": f"{LOG} is the log",

@@ -6,11 +6,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gaptron.event_id import new_event_id
-from gaptron.serve.personalizer import configuration, translate
-from gaptron.serve.personalizer.schemas import RankRequest, RewardRequest, ServiceConfiguration
+from gaptron.serve.coordinator import Coordinator
+from gaptron.serve.personalizer import configuration, slots, translate
+from gaptron.serve.personalizer.schemas import (
+    MultiSlotRankRequest,
+    MultiSlotRankResponse,
+    MultiSlotRewardRequest,
+    RankRequest,
+    RewardRequest,
+    ServiceConfiguration,
+    SlotResponse,
+)
 from gaptron.serve.problems import RefusedError, not_found
 from gaptron.serve.requests import read_body, service_of
 from gaptron.serve.responses import json_response
+from gaptron.serve.schemas import Outcome
 
 
 def _model_name(request: Request) -> str:
@@ -33,7 +43,8 @@ async def rank(request: Request) -> Response:
     service.check_decides()
     in_shadow = service.decisions.model(name).mode == "shadow"
     id = body.event_id or new_event_id()
-    decision, _ = await service.decisions.decide(name, translate.decision_request(body, id, in_shadow=in_shadow))
+    played = translate.baseline(body) if in_shadow else None
+    decision, _ = await service.decisions.decide(name, translate.decision_request(body, translate.event_id(id), played))
     return json_response(translate.rank_response(body, id, decision), 201)
 
 
@@ -45,17 +56,47 @@ async def reward(request: Request) -> Response:
         _model_name(request),
     )
     outcome = translate.outcome(body.value, coordinator.model(name).spec.reward_range)
+    await _record(coordinator, name, _event_id(request), outcome)
+    return Response(status_code=204)
+
+
+async def _record(coordinator: Coordinator, name: str, event_id: str, outcome: Outcome) -> None:
     try:
-        await coordinator.record_outcome(name, _event_id(request), outcome)
+        await coordinator.record_outcome(name, event_id, outcome)
     except RefusedError as refusal:
         if not translate.is_second(refusal):
             raise
-    return Response(status_code=204)
 
 
 async def activate_event(request: Request) -> Response:
     """Report that the action of a deferred event was shown."""
     await service_of(request).coordinator.activate(_model_name(request), _event_id(request))
+    return Response(status_code=204)
+
+
+async def rank_slots(request: Request) -> Response:
+    """Choose a different action for each slot, with one decision for each."""
+    body, service, name = await read_body(request, MultiSlotRankRequest), service_of(request), _model_name(request)
+    service.check_decides()
+    in_shadow = service.decisions.model(name).mode == "shadow"
+    id = body.event_id or new_event_id()
+    taken: list[str] = []
+    for one in slots.decision_requests(body, id, in_shadow=in_shadow):
+        decision, _ = await service.decisions.decide(name, slots.without(one, taken))
+        assert decision.action is not None
+        taken.append(decision.action)
+    found = [SlotResponse(slot.id, action) for slot, action in zip(body.slots, taken)]
+    return json_response(MultiSlotRankResponse(id, found), 201)
+
+
+async def reward_slots(request: Request) -> Response:
+    """Report the rewards of slots of an event. Only the first reward of each slot counts."""
+    body, coordinator = await read_body(request, MultiSlotRewardRequest), service_of(request).coordinator
+    name, event = _model_name(request), request.path_params["eventId"]
+    scale = coordinator.model(name).spec.reward_range
+    outcomes = [(slots.event_id(event, one.slot_id), translate.outcome(one.value, scale)) for one in body.reward]
+    for id, outcome in outcomes:
+        await _record(coordinator, name, id, outcome)
     return Response(status_code=204)
 
 

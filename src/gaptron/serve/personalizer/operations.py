@@ -20,6 +20,10 @@ def _under(prefix: str) -> Iterator[Operation]:
                     {204: None}, (*BODY, 404))
     yield Operation("POST", event + "/activate", endpoints.activate_event, "feedback",
                     responses={204: None}, problems=(404,))
+    yield Operation("POST", prefix + "/multislot/rank", endpoints.rank_slots, "decide", schemas.MultiSlotRankRequest,
+                    {201: schemas.MultiSlotRankResponse}, (*BODY, 404, 409))
+    yield Operation("POST", prefix + "/multislot/events/{eventId}/reward", endpoints.reward_slots, "feedback",
+                    schemas.MultiSlotRewardRequest, {204: None}, (*BODY, 404))
     yield Operation("GET", settings, endpoints.get_configuration, "read",
                     responses={200: schemas.ServiceConfiguration}, problems=(404,))
     yield Operation("PUT", settings, endpoints.change_configuration, "admin", dict[str, Any],

@@ -52,6 +52,54 @@ class RankResponse(Struct, kw_only=True, rename="camel"):
     """The action to show, whose reward is expected."""
 
 
+class SlotRequest(Struct, kw_only=True, rename="camel", gc=False):
+    """A place that one of the actions is chosen for."""
+
+    id: ActionId
+    baseline_action: ActionId
+    """The action that the application would show there; another one for each slot."""
+    excluded_actions: Annotated[list[ActionId], Meta(max_length=MOST_ACTIONS)] | None = None
+    features: Objects | None = None
+
+
+class MultiSlotRankRequest(Struct, kw_only=True, rename="camel", gc=False):
+    """A request to choose a different action for each slot."""
+
+    actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=MOST_ACTIONS)]
+    slots: Annotated[list[SlotRequest], Meta(min_length=1, max_length=MOST_ACTIONS)]
+    context_features: Objects | None = None
+    event_id: ForeignEventId | None = None
+    defer_activation: bool | None = None
+    """True is refused."""
+
+
+class SlotResponse(Struct, rename="camel"):
+    """The action to show in a slot."""
+
+    id: str
+    reward_action_id: str
+
+
+class MultiSlotRankResponse(Struct, rename="camel"):
+    """The actions to show."""
+
+    event_id: str
+    slots: list[SlotResponse]
+
+
+class SlotReward(Struct, rename="camel", gc=False):
+    """The reward of the action in a slot."""
+
+    slot_id: ActionId
+    value: float
+
+
+class MultiSlotRewardRequest(Struct, gc=False):
+    """The rewards of some slots of an event."""
+
+    reward: Annotated[list[SlotReward], Meta(min_length=1, max_length=MOST_ACTIONS)]
+
+
 class RewardRequest(Struct, gc=False):
     """The reward of an event."""
 

@@ -50,25 +50,32 @@ def features(given: Objects | None, what: str) -> dict[str, Any]:
     return cells
 
 
-def decision_request(body: RankRequest, id: str, *, in_shadow: bool) -> DecisionRequest:
-    """Translate a request to rank; `id` is Personalizer's id of the event.
+def baseline(body: RankRequest) -> str:
+    """The action that is played in Personalizer's apprentice mode: the first one that is not excluded."""
+    excluded = body.excluded_actions or ()
+    return next((one.id for one in body.actions if one.id not in excluded), body.actions[0].id)
 
-    In shadow mode, Personalizer's apprentice mode, the application shows the first action that is not excluded.
+
+def decision_request(body: RankRequest, id: str, baseline: str | None) -> DecisionRequest:
+    """Translate a request to rank.
+
+    Args:
+        body: the request.
+        id: of the event in the service.
+        baseline: the action that is played in shadow mode; None in live mode.
     """
-    excluded = body.excluded_actions or []
     request: dict[str, Any] = {
         "context": features(body.context_features, "contextFeatures"),
         "actions": [
             {"id": one.id, "features": features(one.features, f"features of action {one.id!r}")} for one in body.actions
         ],
-        "excluded": excluded or None,
+        "excluded": body.excluded_actions or None,
         "deferred": bool(body.defer_activation),
     }
-    if in_shadow:
-        baseline = next((one.id for one in body.actions if one.id not in excluded), body.actions[0].id)
+    if baseline is not None:
         request["played"] = {"action": baseline}
     try:
-        return structs.replace(msgspec.convert(request, DecisionRequest), event_id=event_id(id))
+        return structs.replace(msgspec.convert(request, DecisionRequest), event_id=id)
     except (msgspec.ValidationError, OverflowError) as problem:
         raise invalid(str(problem)) from None
 
