@@ -15,6 +15,7 @@ import gaptron.features
 import gaptron.offpolicy
 import gaptron.river
 import gaptron.streams
+import gaptron.streams.actions
 from gaptron.algorithms import NAMES, load
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +37,7 @@ def _hooks() -> ModuleType:
 
 HOOKS = _hooks()
 MADE: dict[str, str] = HOOKS.pages()
-WRITTEN = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+WRITTEN = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
 ALL = "\n".join([*WRITTEN.values(), *MADE.values()])
 
 
@@ -53,6 +54,7 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
         gaptron.abstention,
         gaptron.river,
         gaptron.streams,
+        gaptron.streams.actions,
         gaptron.offpolicy,
         gaptron.client,
     ],

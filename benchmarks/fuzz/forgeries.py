@@ -22,9 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 from tests.algorithms.variants import variants_of
 
-from gaptron import Learner, ModelFileError
+from gaptron import ActionRecords, Features, Learner, ModelFileError
 from gaptron.algorithms import NAMES, load
 from gaptron.errors import GaptronError
+from gaptron.features import action_encoder
 from gaptron.learner import model_file
 from gaptron.types import Feedback
 
@@ -76,6 +77,27 @@ def action_learners() -> Iterator[tuple[str, Any]]:
                 learner.play(offers[:20], Y[:20])
                 waiting = [learner.decide(actions=offers[t], available=[0, t % 3]) for t in (20, 21)]
                 yield f"{name} actions {feedback.word} {sparse}", (learner, waiting, offers, Y)
+
+
+def named_learners() -> Iterator[tuple[str, Any]]:
+    """Yield the same for learners whose rounds are given by name; ids come and go."""
+    words = ("a", "b", "c", None)
+    rounds = [
+        {
+            "context": {"user": words[t % 4], "hour": float(X[t, 0])},
+            "actions": {f"{t // 8}-{k}": {"topic": words[k], "age": float(X[t, k])} for k in range(K)},
+        }
+        for t in range(ROUNDS)
+    ]
+    right = [f"{t // 8}-{Y[t]}" for t in range(ROUNDS)]
+    before, action_encoder.IDLE = action_encoder.IDLE, 8
+    for name, feedback in (("frugal-gaptron", "full"), ("frugal-gaptron", "bandit"), ("squarecb", "bandit")):
+        features = Features(most_words=8, buckets=2, most_crosses=10)
+        learner = Learner(name, actions=True, feedback=feedback, features=features, seed=0)
+        learner.play(rounds[:20], right[:20])
+        waiting = [learner.decide(actions=rounds[t]["actions"], excluded=right[:0]) for t in (20, 21)]
+        yield f"{name} named {feedback}", (learner, waiting, ActionRecords.of(rounds), right)
+    action_encoder.IDLE = before
 
 
 def small(name: str) -> dict[str, Any]:
@@ -165,7 +187,8 @@ def use(path: Path, examples: Any, labels: Any) -> str:
 def run(forgeries: int, seed: int, each: int | None = None, without: tuple[str, ...] = ()) -> Counter[str]:
     """Forge this many files, spread evenly over all learners except those of the excluded algorithms."""
     rng, counts = np.random.default_rng(seed), Counter[str]()
-    everyone = [(name, made) for name, made in chain(learners(), action_learners()) if made[0].algorithm not in without]
+    every = chain(learners(), action_learners(), named_learners())
+    everyone = [(name, made) for name, made in every if made[0].algorithm not in without]
     share = each or -(-forgeries // len(everyone))
     with TemporaryDirectory() as folder:
         path = Path(folder, "model")

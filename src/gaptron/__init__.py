@@ -15,7 +15,7 @@ from gaptron.errors import (
     SettingError,
     StreamError,
 )
-from gaptron.features import Features
+from gaptron.features import ActionRecords, Features
 from gaptron.learner import Learner
 from gaptron.learner.action_decision import ActionDecision
 from gaptron.learner.action_trace import ActionTrace
@@ -33,6 +33,7 @@ __all__ = [
     "Abstainer",
     "ActionDecision",
     "ActionExamples",
+    "ActionRecords",
     "ActionTrace",
     "Bound",
     "Certificate",

@@ -211,7 +211,9 @@ def test_the_variance_over_draws_is_that_of_all_draws(baseline):
         mean = sum(mass * term for mass, term in outcomes)
         variances.append(sum(mass * (term - mean) ** 2 for mass, term in outcomes))
     given = costs if baseline == "costs" else baseline
-    assert variance_over_draws(play, distribution, costs, given) == pytest.approx(np.mean(variances))
+    assert variance_over_draws(play, distribution, costs, given, lambda m: m.sum(axis=1)) == pytest.approx(
+        np.mean(variances)
+    )
 
 
 def test_the_larger_deviation_is_used():

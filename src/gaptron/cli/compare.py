@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from gaptron.cli import options
+from gaptron.cli import action_options, options
 from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
     from gaptron.experiments.task import Result
 
 WHAT, DATA, HOW, OUT = map(options.panel, ("What to compare", "Reading and preparing DATA", "Running", "Output"))
+APPLICABLE = (  # with --actions
+    *("data", "algorithms", "feedback", "seeds", "grid", "bounds", "limit", "format_", "jobs", "backend", "address"),
+    *("dry_run", "output", "report"),
+)
 BACKENDS = ("processes", "dask")
 
 
 def compare(
+    context: typer.Context,
     data: Annotated[
         list[str] | None,
         typer.Argument(help="Streams, as for `gaptron play`; or one plan, FILE.toml. Default: the built-in plan."),
@@ -63,6 +68,7 @@ def compare(
             "--raw", help="Use the numbers as they are; default: encode the columns of tables, scale others to ‖x‖ = 1."
         ),
     ] = False,
+    actions: Annotated[bool, DATA("--actions", help=action_options.HELP["actions"])] = False,
     constant: Annotated[bool, options.constant(DATA)] = False,
     log1p: Annotated[bool, options.log1p(DATA)] = False,
     standardize: Annotated[bool, options.standardize(DATA)] = False,
@@ -86,6 +92,7 @@ def compare(
 
     After an interruption, or with more seeds, the same command continues where it stopped.
     """
+    action_options.check_applicable(context, actions, APPLICABLE)
     reading = {
         "format": format_ or None,
         "label": options.read_column(label),
@@ -95,13 +102,35 @@ def compare(
         "header": header,
     }
     preparing = {"unit_norm": not raw, "constant": constant, "log1p": log1p, "standardize": standardize}
-    plan, text = _plan(data or [], {k: v for k, v in reading.items() if v is not None}, preparing, in_order, raw)
+    if actions:
+        plan, text = _action_plan(data or [], format_), ""
+    else:
+        plan, text = _plan(data or [], {k: v for k, v in reading.items() if v is not None}, preparing, in_order, raw)
     plan = _apply_options(plan, algorithms, feedback, seeds, grid, bounds, radius, limit)
     if dry_run:
         _dry_run(plan, output, jobs)
         return
     results = _run(plan, output, _backend(backend, address, jobs))
     _report(results, output, text, report)
+
+
+def _action_plan(data: list[str], format_: str) -> "Plan":
+    """Return the plan for streams whose rounds bring their own actions, with the algorithms that play them."""
+    from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
+    from gaptron.experiments.plan_file import default_plan  # noqa: PLC0415
+    from gaptron.streams.actions.worlds import is_world  # noqa: PLC0415
+
+    if not data or any(word.endswith(".toml") for word in data):
+        raise SettingError("--actions needs DATA with actions; in a plan, a stream has actions = true")
+    reading = {"format": format_} if format_ else {}
+    streams = tuple(
+        PlannedStream(
+            word, reading=reading, shuffle=False, feedback=("bandit",) if is_world(word) else (), actions=True
+        )
+        for word in data
+    )
+    plan = default_plan()
+    return replace(plan, streams=streams, algorithms=tuple(a for a in plan.algorithms if a.supports_actions))
 
 
 def _plan(

@@ -4,21 +4,24 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from gaptron.cli import options, settings
+from gaptron.cli import action_options, options, settings
 from gaptron.cli.serve import without_password
 from gaptron.cli.table import show
 from gaptron.errors import InputError, SettingError, StreamError
 
 if TYPE_CHECKING:
     from gaptron import Learner
-    from gaptron.offpolicy import Estimate, Log, OffPolicyEstimate
+    from gaptron.offpolicy import ActionLog, Estimate, Log, OffPolicyEstimate
+
+    AnyLog = Log | ActionLog
+    OneLog = TypeVar("OneLog", Log, ActionLog)
 
 METHODS = {
     "frozen": "evaluated on every round, without learning",
@@ -27,12 +30,30 @@ METHODS = {
     "replay": "learns from its own decisions, in the rounds where they agree with the log",
 }
 DATA, LEARN, SHOW = map(options.panel, ("Reading the log", "Learning", "Output"))
+APPLICABLE = (  # with --actions
+    *(
+        "log",
+        "model",
+        "algorithm",
+        "load",
+        "method",
+        "split",
+        "horizon",
+        "set_",
+        "seed",
+        "format_",
+        "skip_damaged",
+        "reward",
+    ),
+    *("observed", "level", "json_"),
+)
 SEARCHED = 10_000_000  # search for the best rule if numbers in the log × labels do not exceed this
 LISTED = 8  # labels in an error message
 SHORT = 100  # do not recommend a replay of fewer rounds
 
 
 def evaluate(
+    context: typer.Context,
     log: Annotated[
         str, typer.Argument(help="A file of logged decisions, - for standard input, or the store of a service.")
     ],
@@ -62,6 +83,18 @@ def evaluate(
     seed: Annotated[int, options.seed(LEARN)] = 0,
     format_: Annotated[str, DATA("--format", help="jsonl, dsjson or obp; by default from the extension.")] = "",
     features: Annotated[int | None, DATA(min=1, help="Number of features (dsjson).")] = None,
+    actions: Annotated[bool, action_options.flag()] = False,
+    reward: Annotated[
+        str, action_options.ACTIONS(metavar="COLUMN", help="Tables: the column with the reward. Default: reward.")
+    ] = "",
+    costs: Annotated[str, action_options.role("costs")] = "",
+    id_: Annotated[str, action_options.role("id_")] = "",
+    round_: Annotated[str, action_options.role("round_")] = "",
+    action: Annotated[str, action_options.role("action")] = "",
+    propensity: Annotated[str, action_options.role("propensity")] = "",
+    played: Annotated[str, action_options.role("played")] = "",
+    right: Annotated[str, action_options.role("right")] = "",
+    in_context: Annotated[str, action_options.role("in_context")] = "",
     model: Annotated[str, DATA(help="The model in a service's store, if it has several.")] = "",
     skip_damaged: Annotated[
         bool, DATA("--skip-damaged", help="Skip lines that cannot be read, and list them.")
@@ -85,7 +118,12 @@ def evaluate(
     gaptron evaluate decisions.jsonl --load model.gaptron
 
     gaptron evaluate decisions.jsonl --probabilities mine
+
+    gaptron evaluate clicks.dsjson --actions -a squarecb
     """
+    action_options.check_applicable(context, actions, APPLICABLE)
+    if reward and not actions:
+        raise SettingError("--reward is for tables of actions with features: add --actions")
     method = method or ("learning" if algorithm else "frozen")
     for_new = {"--loss": loss, "--norm": norm, "--radius": radius, "--horizon": horizon, "--set": set_}
     _check_options(algorithm, load, probabilities, method, [option for option, value in for_new.items() if value])
@@ -94,23 +132,29 @@ def evaluate(
     is_store = bool(model) or os.path.isdir(log) or "://" in log
     if is_store and probabilities:
         raise SettingError("--probabilities: a service's store has no such field; export its log and add the field")
+    saved = _load(load) if load else None
+    logged: Log | ActionLog
     if is_store:
-        logged, damage = _open_store(log, model)
+        logged, damage = _open_store(log, model, actions)
+    elif actions:
+        roles = {name: context.params[name] for name in action_options.ROLES}
+        damaged = "skip" if skip_damaged else "refuse"
+        logged, damage = _open_actions(action_options.ActionFile(log, format_, reward, None, damaged, roles), saved)
     else:
         logged, damage = _open(log, format_ or None, features, skip_damaged, probabilities or None)
     first = int(split * logged.n_rounds)
     if method == "holdout" and not 0 < first < logged.n_rounds:
         raise SettingError(f"--split {split:g} leaves one part of the {logged.n_rounds} rounds empty")
     replayed = max(1, round(logged.smallest_propensity * logged.n_rounds))  # expected rounds of a replay
-    learner = None
-    if load:
-        learner = _loaded(load, logged)
+    learner = saved
+    if saved is not None:
+        _check_loaded(saved, load, logged)
     elif algorithm:
         learner = _learner(
             algorithm,
             logged,
             loss=loss or None,
-            norm=norm or logged.norm or None,
+            norm=norm,
             radius=radius,
             horizon=horizon or {"learning": logged.n_rounds, "holdout": first, "replay": replayed}[method],
             seed=seed,
@@ -144,11 +188,12 @@ def _check_options(algorithm: str, load: str, probabilities: str, method: str, f
         raise SettingError(f"{for_new[0]} is only for a new learner (--algorithm)")
 
 
-def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
-    """Read the decisions with feedback of one model of a service."""
-    from gaptron.offpolicy import open_log  # noqa: PLC0415
-    from gaptron.serve.export import lines  # noqa: PLC0415
+def _open_store(place: str, model: str, actions: bool) -> "tuple[AnyLog, list[str]]":
+    """Read the decisions with feedback of one model of a service; `actions`: it must be one with actions."""
+    from gaptron.offpolicy import ActionLog, open_log  # noqa: PLC0415
+    from gaptron.serve.export import has_actions, lines  # noqa: PLC0415
     from gaptron.serve.store import open_store  # noqa: PLC0415
+    from gaptron.streams.actions import open_actions  # noqa: PLC0415
 
     store = open_store(place)
     try:
@@ -162,7 +207,12 @@ def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
             path = os.path.join(folder, f"{model}.jsonl")
             with open(path, "wb") as file:
                 file.writelines(lines(store, model, "jsonl", store.last()[0]))
-            return replace(open_log(path), name=f"{without_password(place)}: {model}"), []
+            name = f"{without_password(place)}: {model}"
+            if has_actions(store, model):
+                return ActionLog(replace(open_actions(path), name=name)), []
+            if actions:
+                raise SettingError(f"--actions: {model} chooses between labels")
+            return replace(open_log(path), name=name), []
     finally:
         store.close()
 
@@ -171,30 +221,61 @@ def _open(
     path: str, form: str | None, features: int | None, skip_damaged: bool, column: str | None
 ) -> "tuple[Log, list[str]]":
     """Read a log file; also return warnings about damaged lines."""
-    from gaptron.offpolicy import DamagedLogWarning, open_log  # noqa: PLC0415
-    from gaptron.offpolicy.json_lines import DamagedLineError  # noqa: PLC0415
+    from gaptron.offpolicy import open_log  # noqa: PLC0415
+
+    damaged = "skip" if skip_damaged else "refuse"
+    return _with_damage(
+        lambda: open_log(path, format=form, n_features=features, damaged=damaged, column=column), skip_damaged
+    )
+
+
+def _open_actions(file: action_options.ActionFile, model: "Learner | None") -> "tuple[ActionLog, list[str]]":
+    """Read a log of decisions between named actions; also return warnings about damaged lines."""
+    from gaptron.offpolicy import ActionLog  # noqa: PLC0415
+
+    return _with_damage(lambda: ActionLog(file.open(model)), file.damaged == "skip")
+
+
+def _with_damage(read: "Callable[[], OneLog]", skip_damaged: bool) -> "tuple[OneLog, list[str]]":
+    from gaptron.streams.json_lines import DamagedLineError, DamagedLogWarning  # noqa: PLC0415
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DamagedLogWarning)
         try:
-            damaged = "skip" if skip_damaged else "refuse"
-            log = open_log(path, format=form, n_features=features, damaged=damaged, column=column)
+            log = read()
         except DamagedLineError as problem:
             hint = "" if skip_damaged else "; --skip-damaged skips lines that cannot be read"
             raise StreamError(problem.source, f"{problem.problem}{hint}", problem.line) from None
     return log, [str(warning.message) for warning in caught if issubclass(warning.category, DamagedLogWarning)]
 
 
-def _learner(algorithm: str, log: "Log", **options: Any) -> "Learner":
+def _learner(algorithm: str, log: "AnyLog", *, norm: float | None, **options: Any) -> "Learner":
+    from gaptron.learner import Learner  # noqa: PLC0415
+    from gaptron.offpolicy import Log  # noqa: PLC0415
+
+    inputs: dict[str, Any]
+    if isinstance(log, Log):
+        inputs = {"classes": log.classes, "n_features": log.n_features, "norm": norm or log.norm or None}
+    else:
+        inputs = {"actions": True, "features": action_options.declared(log.stream)}
+    return Learner(algorithm, feedback="bandit", **inputs, **options)
+
+
+def _load(path: str) -> "Learner":
     from gaptron.learner import Learner  # noqa: PLC0415
 
-    return Learner(algorithm, classes=log.classes, n_features=log.n_features, feedback="bandit", **options)
+    return Learner.load(path)
 
 
-def _loaded(path: str, log: "Log") -> "Learner":
-    from gaptron.learner import Learner  # noqa: PLC0415
+def _check_loaded(learner: "Learner", path: str, log: "AnyLog") -> None:
+    """Refuse a model that cannot be evaluated on this log."""
+    from gaptron.offpolicy import Log  # noqa: PLC0415
 
-    learner = Learner.load(path)
+    if not isinstance(log, Log):
+        log.examples_for(learner)
+        return
+    if learner.problem.actions:
+        raise SettingError(f"{path} chooses between actions with features: add --actions")
     if learner.features is not None and log.feature_dicts is None:
         raise SettingError(
             f"{path} takes features by name, but {log.name} has numbers, so it cannot evaluate this model"
@@ -207,7 +288,6 @@ def _loaded(path: str, log: "Log") -> "Learner":
         raise SettingError(f"{path} has the labels {_some(learner.classes)}, but {log.name} has {_some(log.classes)}")
     if learner.classes != log.classes:
         raise SettingError(f"{path} has the labels of {log.name} in another order: {_some(learner.classes)}")
-    return learner
 
 
 def _some(labels: Sequence[Any]) -> str:
@@ -215,7 +295,7 @@ def _some(labels: Sequence[Any]) -> str:
 
 
 def _evaluate(
-    learner: "Learner | None", log: "Log", method: str, first: int, level: float, seed: int
+    learner: "Learner | None", log: "AnyLog", method: str, first: int, level: float, seed: int
 ) -> "OffPolicyEstimate":
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
@@ -223,7 +303,7 @@ def _evaluate(
     from gaptron.offpolicy import evaluate_frozen, evaluate_learning, evaluate_policy, replay  # noqa: PLC0415
 
     if learner is None:
-        return evaluate_policy(log, level=level)
+        return evaluate_policy(log, level=level)  # type: ignore[arg-type]  # --probabilities is for labels
     if method == "frozen":
         return evaluate_frozen(learner, log, level=level)
     console = Console(stderr=True)
@@ -242,7 +322,7 @@ def _evaluate(
 def _report(
     learner: "Learner | None",
     policy: str,
-    log: "Log",
+    log: "AnyLog",
     method: str,
     result: "OffPolicyEstimate",
     replayed: int,
@@ -256,8 +336,7 @@ def _report(
     return {
         "log": log.name,
         "n_rounds": log.n_rounds,
-        "n_features": log.n_features,
-        "n_classes": log.n_classes,
+        **_size(log),
         "policy": policy,
         "algorithm": learner.algorithm if learner else None,
         "method": method,
@@ -279,12 +358,20 @@ def _report(
     }
 
 
-def _observed(log: "Log", wanted: bool) -> dict[str, Any]:
+def _size(log: "AnyLog") -> dict[str, Any]:
+    from gaptron.offpolicy import Log  # noqa: PLC0415
+
+    if isinstance(log, Log):
+        return {"n_features": log.n_features, "n_classes": log.n_classes}
+    return {"n_actions": log.n_actions, "notes": list(log.stream.notes)}
+
+
+def _observed(log: "AnyLog", wanted: bool) -> dict[str, Any]:
     """What the feedback proves about linear rules; the best rule is searched for where that takes seconds."""
     from gaptron.learner import describe  # noqa: PLC0415
-    from gaptron.offpolicy import observe  # noqa: PLC0415
+    from gaptron.offpolicy import Log, observe  # noqa: PLC0415
 
-    if not wanted:
+    if not wanted or not isinstance(log, Log):
         return {"observed": None, "observed_unavailable": None}
     small = log.n_classes * max(getattr(log.X, "nnz", log.X.size), log.n_features) <= SEARCHED
     try:
@@ -295,10 +382,13 @@ def _observed(log: "Log", wanted: bool) -> dict[str, Any]:
 
 def _summary(report: dict[str, Any]) -> None:
     T, method = report["evaluated_rounds"], report["method"]
-    typer.echo(
-        f"{report['log']}: {report['n_rounds']:,} rounds, {report['n_features']:,} features, "
-        f"{report['n_classes']} classes"
-    )
+    if "n_actions" in report:
+        size = f"{report['n_actions']:,} actions in all; a mistake is 1 - reward"
+    else:
+        size = f"{report['n_features']:,} features, {report['n_classes']} classes"
+    typer.echo(f"{report['log']}: {report['n_rounds']:,} rounds, {size}")
+    for note in report.get("notes", []):
+        typer.echo(f"  {note}")
     typer.echo(f"{report['policy']}: {METHODS[method]}\n")
     named = {"logged policy": report["logged"], **report["estimates"], "proven interval": report["proven"]}
     remarks = {

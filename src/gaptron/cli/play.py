@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gaptron.cli import options, settings
+from gaptron.cli import action_options, options, play_actions, settings
 from gaptron.cli.columns import declared_features, describe_columns
 from gaptron.cli.opening import LearnerOptions, StreamOptions, check_folder, load_model, open_run
 from gaptron.cli.predictions import writer
@@ -47,6 +47,15 @@ def play(
         str,
         DATA(metavar="COLUMN", help="The column with the reward of the true label, from 0 to 1, for bandit feedback."),
     ] = "",
+    actions: Annotated[bool, action_options.flag()] = False,
+    costs: Annotated[str, action_options.role("costs")] = "",
+    id_: Annotated[str, action_options.role("id_")] = "",
+    round_: Annotated[str, action_options.role("round_")] = "",
+    action: Annotated[str, action_options.role("action")] = "",
+    propensity: Annotated[str, action_options.role("propensity")] = "",
+    played: Annotated[str, action_options.role("played")] = "",
+    right: Annotated[str, action_options.role("right")] = "",
+    in_context: Annotated[str, action_options.role("in_context")] = "",
     available: Annotated[
         str, DATA(metavar="COLUMN", help="The column with the available labels, separated by |, as in mail|chat.")
     ] = "",
@@ -108,6 +117,8 @@ def play(
     zcat log.vw.gz | gaptron play - --format vw --classes a,b,c --unit-norm
 
     gaptron play monday.csv --save model.gaptron && gaptron play tuesday.csv --load model.gaptron
+
+    gaptron play clicks.dsjson --actions --save model.gaptron
     """
     from gaptron.experiments.external import library_of  # noqa: PLC0415
 
@@ -115,6 +126,7 @@ def play(
         raise SettingError(
             f"{algorithm} is not an algorithm of gaptron: play it with gaptron compare {stream} -a {algorithm}"
         )
+    action_options.check_applicable(context, actions, play_actions.APPLICABLE)
     model = load_model(load, context) if load else None
     if save:
         check_folder(save)
@@ -130,6 +142,11 @@ def play(
         observed,
         declared_features(column, cross),
     )
+    if actions:
+        roles = {name: context.params[name] for name in action_options.ROLES}
+        file = action_options.ActionFile(stream, format_, reward, limit, "refuse", roles)
+        play_actions.play_actions(file, learner, model, save=save, bound=bound, verbose=verbose, as_json=json_)
+        return
     steps = {"unit_norm": unit_norm, "constant": constant, "log1p": log1p, "standardize": standardize}
     source = StreamOptions(
         stream,

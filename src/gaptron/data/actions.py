@@ -113,7 +113,7 @@ class ActionExamples:
             raise InputError("counts must hold the number of actions of each round, as whole numbers")
         wrong = np.flatnonzero((given < 1) | (given > MOST_ACTIONS))
         if wrong.size:
-            raise InputError(f"round {wrong[0]}: {_wrong_count(int(given[wrong[0]]))}")
+            raise InputError(f"round {wrong[0]}: {wrong_count(int(given[wrong[0]]))}")
         first = np.concatenate([[0], np.cumsum(given, dtype=np.int64)])
         if first[-1] != len(found):
             raise InputError(f"counts sum to {first[-1]}, but there are {len(found)} rows of actions")
@@ -381,7 +381,7 @@ def _one_matrix(actions: Any, name: str) -> Any:
     if actions.ndim != 2:
         raise InputError(f"{name} must be a matrix with one row per action; it has {actions.ndim} dimensions")
     if not 1 <= actions.shape[0] <= MOST_ACTIONS:
-        raise InputError(f"{name}: {_wrong_count(actions.shape[0])}")
+        raise InputError(f"{name}: {wrong_count(actions.shape[0])}")
     return actions
 
 
@@ -399,7 +399,8 @@ def _contexts(contexts: Any, rounds: int, width: int) -> Sparse:
     return Sparse(indptr, indices, values)
 
 
-def _wrong_count(count: int) -> str:
+def wrong_count(count: int) -> str:
+    """Say what is wrong with a number of actions."""
     if count < 1:
         return "there is no action, and a round needs at least one"
     return f"there are {count} actions, and a round may have at most {MOST_ACTIONS}: choose candidates first"

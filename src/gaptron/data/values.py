@@ -12,6 +12,12 @@ MIN_PROPENSITY = 1e-6
 """The smallest propensity of a logged decision. It is learned from with the weight 1/propensity: beyond a million, one
 decision would outweigh all others, and 1/5e-324 is infinite."""
 
+CLOSE = 1e-4
+"""The tolerated error of a sum of logged probabilities, and of a propensity: some loggers write float32."""
+
+ROUNDED = 1e-6
+"""A logged probability may exceed 1 by this much and counts as 1."""
+
 
 def choice(name: str, word: str | None, allowed: tuple[Any, ...], algorithm: str) -> Any:
     """Find an allowed member by its word; the first if no word is given."""

@@ -61,3 +61,24 @@ def play_command(
     elif not task.shuffle:
         words.append("--bound")  # otherwise a large file would be read in chunks, without a bound
     return shlex.join(words)
+
+
+def action_command(data: str, reading: Mapping[str, Any], preparing: Mapping[str, Any], task: Task) -> str:
+    """Return the `gaptron play --actions` command with every option that determines the result of a task.
+
+    Args:
+        data: the file or the name of the world.
+        reading: the options of `open_actions`.
+        preparing: the number of rounds, `limit`.
+        task: the task to repeat.
+
+    Returns:
+        The command, quoted for a shell.
+    """
+    words = ["gaptron", "play", data, "--actions", "--algorithm", task.algorithm, "--feedback", task.feedback]
+    for name, value in {**reading, **preparing}.items():
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    for name, value in task.settings.items():
+        words += ["--set", f"{name}={value}"]
+    return shlex.join([*words, "--seed", str(task.seed), "--bound" if task.bound else "--no-bound"])

@@ -15,9 +15,8 @@ from gaptron.experiments.backends import Backend, Job
 from gaptron.experiments.external import library_of
 from gaptron.experiments.plan import Plan, PlannedStream
 from gaptron.experiments.store import FILE, Store
-from gaptron.experiments.stream_cache import CachedStream, cache_shuffled, cache_stream, describe
+from gaptron.experiments.stream_cache import AnyStream, CachedStream, cache_shuffled, cache_stream, describe
 from gaptron.experiments.task import Result, Task
-from gaptron.streams import Stream
 
 STREAMS = "streams"
 # Measured: seconds per round, and per product of a weight and a feature.
@@ -62,7 +61,7 @@ def compare(plan: Plan, folder: Path, backend: Backend, callbacks: Callbacks | N
     """
     callbacks = callbacks or Callbacks()
     opened = _open_streams(plan, callbacks)
-    first: list[tuple[PlannedStream, Stream] | UnreadStream] = []
+    first: list[tuple[PlannedStream, AnyStream] | UnreadStream] = []
     for item in opened:  # until one can be read: before that there is nothing to write
         first.append(item)
         if not isinstance(item, UnreadStream):
@@ -122,7 +121,7 @@ def estimate(task: Task, cached: CachedStream) -> float:
     return cached.n_rounds * (ROUND + PRODUCT * products + search)
 
 
-def _open_streams(plan: Plan, callbacks: Callbacks) -> Iterator[tuple[PlannedStream, Stream] | UnreadStream]:
+def _open_streams(plan: Plan, callbacks: Callbacks) -> Iterator[tuple[PlannedStream, AnyStream] | UnreadStream]:
     for stream in plan.streams:
         callbacks.on_stream(stream)
         try:
@@ -136,12 +135,12 @@ def _open_streams(plan: Plan, callbacks: Callbacks) -> Iterator[tuple[PlannedStr
             del rounds
 
 
-def _cache(plan: Plan, stream: PlannedStream, rounds: Stream, folder: Path) -> dict[int, CachedStream]:
+def _cache(plan: Plan, stream: PlannedStream, rounds: AnyStream, folder: Path) -> dict[int, CachedStream]:
     """Cache a stream and return it by seed: one for all seeds, unless examples are encoded by those before them."""
     if not stream.encoded_in_order:
         return dict.fromkeys(plan.seeds, cache_stream(rounds, folder))
-    original = describe(rounds, folder)[0]
-    return {seed: cache_shuffled(stream.open(seed), folder, original) for seed in plan.seeds}
+    original, shuffled = describe(rounds, folder)[0], (stream.open(seed) for seed in plan.seeds)
+    return {seed: cache_shuffled(each, folder, original) for seed, each in zip(plan.seeds, shuffled)}
 
 
 def _drain(first: list[_T], rest: Iterator[_T]) -> Iterator[_T]:

@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 from itertools import chain, product, zip_longest
 from typing import Any
 
-from gaptron.algorithms import load
+from gaptron.algorithms import able, load
 from gaptron.algorithms.feedback import GRAPHS, WORDS, as_graph
 from gaptron.errors import InputError, SettingError
 from gaptron.experiments import external
-from gaptron.experiments.command import play_command
+from gaptron.experiments.action_stream import encode_actions
+from gaptron.experiments.command import action_command, play_command
 from gaptron.experiments.contender import contender
+from gaptron.experiments.stream_cache import AnyStream
 from gaptron.experiments.task import GRID, Task
 from gaptron.streams import Stream, open_stream, prepare
+from gaptron.streams.actions import open_actions
 from gaptron.streams.tables import encode_table, open_table
 from gaptron.types import Feedback, Problem
 
@@ -31,6 +34,7 @@ class PlannedStream:
     shuffle: bool = True  # in a different order for each seed
     feedback: tuple[str, ...] = ()  # (): all of the plan's
     by_name: bool = False  # encode the columns of a table from the rows before, as `gaptron play` does
+    actions: bool = False  # its rounds bring their own named actions, and are played in order
 
     @property
     def encoded_in_order(self) -> bool:
@@ -42,8 +46,10 @@ class PlannedStream:
         """The name shown in results."""
         return self.name or self.data
 
-    def open(self, seed: int | None = None) -> Stream:
+    def open(self, seed: int | None = None) -> AnyStream:
         """Read and prepare the stream. Only a stream that is encoded in order is shuffled here, with the seed."""
+        if self.actions:
+            return encode_actions(open_actions(self.data, **self.reading)[: self.preparing.get("limit")])
         if self.by_name:
             return encode_table(open_table(self.data, **self.reading, limit=self.preparing.get("limit"), shuffle=seed))
         stream = open_stream(self.data, **self.reading)
@@ -69,6 +75,11 @@ class PlannedAlgorithm:
         """Whether the algorithm supports this feedback and the plan includes it."""
         requested = not self.feedback or feedback in self.feedback
         return requested and ("graph" if feedback in GRAPHS else feedback) in contender(self.algorithm).feedback
+
+    @property
+    def supports_actions(self) -> bool:
+        """Whether the algorithm plays rounds that bring their own actions."""
+        return not external.library_of(self.algorithm) and load(self.algorithm).CARD.actions
 
     def settings_to_try(self, grids: bool) -> Iterator[tuple[dict[str, Any], str | None]]:
         """Yield settings and the names of the tuned ones: the plan's settings, then every point of the grid."""
@@ -103,6 +114,10 @@ class Plan:
             if titles.count(title) > 1:
                 raise SettingError(f"two streams are called {title!r}: give each a different name")
         for planned in self.algorithms:
+            if all(stream.actions for stream in self.streams) and not planned.supports_actions:
+                raise SettingError(
+                    f"{planned.algorithm} does not support actions=True; algorithms that do: {able('actions')}"
+                )
             if not any(planned.supports(word) for word in self.feedback):
                 known = ", ".join(contender(planned.algorithm).feedback)
                 raise SettingError(
@@ -116,7 +131,7 @@ class Plan:
             columns = [
                 self._algorithm_tasks(stream, planned, feedback, at)
                 for planned in self.algorithms
-                if planned.supports(feedback)
+                if planned.supports(feedback) and (planned.supports_actions or not stream.actions)
             ]
             yield from (task for task in chain(*zip_longest(*columns)) if task is not None)
 
@@ -126,20 +141,21 @@ class Plan:
         """Yield the tasks of one algorithm with one seed."""
         losses = planned.losses or contender(planned.algorithm).losses[:1]
         for loss, (settings, tuned) in product(losses, planned.settings_to_try(self.grids)):
-            task = Task(
-                stream.title, planned.algorithm, feedback, loss, self.seeds[at], settings, shuffle=stream.shuffle
-            )
+            shuffle = stream.shuffle and not stream.actions
+            task = Task(stream.title, planned.algorithm, feedback, loss, self.seeds[at], settings, shuffle=shuffle)
             if tuned is not None:
                 task = task._replace(role=GRID, tuned=tuned)
             if external.library_of(task.algorithm):
                 yield task  # without a bound, and without a command: `gaptron play` does not play it
                 continue
-            if needs_radius(task):
+            if not stream.actions and needs_radius(task):
                 task = task._replace(radius=self.radius)
             if tuned is None:
                 task = task._replace(bound=self.bounds == "all" or (self.bounds == "first" and at == 0))
             yield task._replace(
-                command=play_command(stream.data, stream.reading, stream.preparing, task, by_name=stream.by_name)
+                command=action_command(stream.data, stream.reading, stream.preparing, task)
+                if stream.actions
+                else play_command(stream.data, stream.reading, stream.preparing, task, by_name=stream.by_name)
             )
 
 

@@ -29,7 +29,8 @@ READING = {
 PREPARING = {"unit_norm": bool, "constant": bool, "standardize": bool, "log1p": bool, "limit": int}
 PLAN = ("streams", "algorithms", "feedback", "seeds", "grids", "bounds", "radius", "prepare")
 NOT_BY_NAME = ("n_features", "index_base", "standardize", "log1p")  # decided by the encoder of the columns
-STREAM = ("data", "name", "feedback", "shuffle", "by_name", *READING, *PREPARING)
+ACTIONS = {"format": str, "costs": str, "id": str}  # reading of rounds with actions
+STREAM = ("data", "name", "feedback", "shuffle", "by_name", "actions", *ACTIONS, *READING, *PREPARING)
 ALGORITHM = ("name", "loss", "feedback", "settings", "grid")
 EXTERNAL = ("name", "feedback", "settings", "grid")
 PREPARE = ("shuffle", "by_name", *PREPARING)
@@ -90,6 +91,11 @@ class _Reader:
         data = self.typed(table, "data", str, at)
         if not data:
             self.fail(at, 'a stream needs data = "..."')
+        if self.typed(table, "actions", bool, at):
+            return self.stream_of_actions(data, table, at)
+        for word in ("costs", "id"):
+            if word in table:
+                self.fail((*at, word), f"{word} is for streams with actions = true")
         shuffle = self.typed(table, "shuffle", bool, at)
         reading = {word: self.typed(table, word, kind, at) for word, kind in READING.items() if word in table}
         preparing = {word: self.typed(table, word, kind, at) for word, kind in PREPARING.items() if word in table}
@@ -104,6 +110,18 @@ class _Reader:
         if by_name:
             preparing = {word: value for word, value in preparing.items() if word == "limit"}
         return PlannedStream(data, name, reading, preparing, shuffle is not False, feedback, by_name)
+
+    def stream_of_actions(self, data: str, table: dict[str, Any], at: tuple[Any, ...]) -> PlannedStream:
+        extra = next(
+            (word for word in table if word not in (*ACTIONS, "data", "name", "feedback", "actions", "limit")), ""
+        )
+        if extra:
+            self.fail((*at, extra), f"{extra} does not apply with actions: remove it")
+        reading = {word: self.typed(table, word, kind, at) for word, kind in ACTIONS.items() if word in table}
+        limit = self.typed(table, "limit", int, at)
+        name, feedback = self.typed(table, "name", str, at) or "", self.words(table, "feedback", FEEDBACK, at) or ()
+        preparing = {} if limit is None else {"limit": limit}
+        return PlannedStream(data, name, reading, preparing, shuffle=False, feedback=feedback, actions=True)
 
     def algorithm(self, table: dict[str, Any], at: tuple[Any, ...]) -> PlannedAlgorithm:
         name = self.typed(table, "name", str, at)

@@ -1,5 +1,6 @@
 """Run one task of a comparison on a cached stream."""
 
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -8,17 +9,18 @@ import numpy as np
 
 from gaptron.data.examples import Examples, parts_of
 from gaptron.errors import GaptronError, SettingError
-from gaptron.experiments import external
+from gaptron.experiments import action_stream, external
 from gaptron.experiments.stream_cache import Arrays, CachedStream, as_matrix
 from gaptron.experiments.task import OK, Result, Task, processor
 from gaptron.kernels import observed
 from gaptron.learner import Learner, describe
 from gaptron.learner.playing import best_reward, labels_of, play_chunks
-from gaptron.learner.trace import Trace
+from gaptron.learner.trace import Tally, Trace
 from gaptron.streams.rounds import Rounds
 from gaptron.streams.rows import Rows
 from gaptron.types import Feedback, Integers, Observed, Sparse
 
+MANY_RIGHT = "theorems are about one right action in each round, and here every action has its own reward"
 CHUNK = 1 << 25  # bytes of a stream that are copied at a time, at most
 
 
@@ -57,11 +59,18 @@ class _Played(NamedTuple):
 
 
 def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
-    y, rewards = arrays["y"], arrays.get("rewards")
-    order = np.random.default_rng(task.seed).permutation(len(y)) if task.shuffle and not cached.shuffled else None
-    play = _play_external if external.library_of(task.algorithm) else _play_learner
-    played = play(task, cached, arrays, order)
+    rewards, has_actions = arrays.get("rewards"), action_stream.FIRST in arrays
+    order = None
+    if task.shuffle and not cached.shuffled:
+        order = np.random.default_rng(task.seed).permutation(cached.n_rounds)
+    play = _play_actions if has_actions else _play_learner
+    played = (_play_external if external.library_of(task.algorithm) else play)(task, cached, arrays, order)
     trace, curve = played.trace, played.trace.curve
+    if has_actions:
+        reward, best = action_stream.total_reward(arrays, trace.codes), action_stream.best_reward(arrays)
+    else:
+        reward = None if rewards is None else float(trace.reward.sum())
+        best = best_reward(rewards, arrays["y"])
     return Result(
         key=task.key(cached.data),
         status=OK,
@@ -75,8 +84,8 @@ def _result(task: Task, cached: CachedStream, arrays: Arrays) -> Result:
         mistakes=trace.mistakes,
         expected_mistakes=trace.expected_mistakes,
         top_mistakes=trace.top_mistakes,
-        reward=None if rewards is None else float(trace.reward.sum()),
-        best_reward=best_reward(rewards, y),
+        reward=reward,
+        best_reward=best,
         curve={
             "rounds": curve.rounds.tolist(),
             "mistakes": curve.mistakes.tolist(),
@@ -122,6 +131,34 @@ def _play_learner(task: Task, cached: CachedStream, arrays: Arrays, order: Integ
             evidence = _evidence(_chunks(rounds, X, order), cached, trace)
     certificate = describe.certificate(learner, tally, notes)
     return _Played(trace, seconds, describe.settings(learner), reason, bound, certificate, evidence)
+
+
+def _play_actions(task: Task, cached: CachedStream, arrays: Arrays, order: Integers | None) -> _Played:
+    """Play rounds that bring their own actions, in order."""
+    rounds = action_stream.examples_of(arrays, cached.n_features)
+    y, rewards = arrays.get("y"), arrays.get("rewards")
+    known = {"n_features": cached.n_features, "horizon": cached.n_rounds, "norm": cached.norm or None}
+    learner = Learner(
+        task.algorithm,
+        actions=True,
+        feedback=task.feedback,
+        seed=task.seed,
+        observe=False,
+        **{**known, **task.settings},
+    )
+    learner.warm_up(rounds[:1], one_by_one=False)
+    start = time.perf_counter()
+    trace = learner.play(rounds, y, rewards=rewards)
+    seconds = time.perf_counter() - start
+    bound: describe.Values | None = None
+    reason: str | None = "not requested for this run"
+    if task.bound:
+        bound, reason = (None, MANY_RIGHT) if y is None else describe.bound(learner, rounds, y, trace)
+    tally = Tally()
+    tally.add(trace)
+    notes = dict(zip(trace.note_names, trace.notes.mean(axis=0).tolist()))
+    certificate = describe.certificate(learner, tally, notes)
+    return _Played(trace, seconds, describe.settings(learner), reason, bound, certificate)
 
 
 def _learner(task: Task, cached: CachedStream) -> Learner:

@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gaptron.experiments.action_stream import EncodedActions
 from gaptron.streams import Stream
 from gaptron.streams.rows import Rows, csr
 from gaptron.types import Size
 
+AnyStream = Stream | EncodedActions
 Arrays = Mapping[str, NDArray[Any]]
-"""y; X, or the arrays of its CSR form (values, indices, ends); `available` and `rewards` where the stream has them."""
+"""y; X, or the arrays of its CSR form (values, indices, ends); `available` and `rewards` where the stream has them. Of
+rounds with actions those of `EncodedActions`."""
 
 
 class CachedStream(NamedTuple):
@@ -45,7 +48,7 @@ class CachedStream(NamedTuple):
         return {path.stem: np.load(path, mmap_mode="c") for path in sorted(Path(self.folder).glob("*.npy"))}
 
 
-def describe(stream: Stream, cache: Path) -> tuple[CachedStream, Arrays]:
+def describe(stream: AnyStream, cache: Path) -> tuple[CachedStream, Arrays]:
     """Return the metadata and arrays that a cache in this folder would hold for a stream."""
     arrays = _arrays(stream)
     digest = hashlib.sha256(f"{stream.n_classes} {stream.n_features}".encode())
@@ -53,7 +56,10 @@ def describe(stream: Stream, cache: Path) -> tuple[CachedStream, Arrays]:
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     data = digest.hexdigest()
-    nonzeros = float(len(arrays["values"]) / stream.n_rounds if "values" in arrays else stream.n_features)
+    if "norms" in arrays:
+        nonzeros = len(arrays["row_values"]) / len(arrays["norms"])
+    else:
+        nonzeros = float(len(arrays["values"]) / stream.n_rounds if "values" in arrays else stream.n_features)
     return CachedStream(
         stream.name,
         data,
@@ -67,12 +73,12 @@ def describe(stream: Stream, cache: Path) -> tuple[CachedStream, Arrays]:
     ), arrays
 
 
-def cache_shuffled(stream: Stream, cache: Path, original: CachedStream) -> CachedStream:
+def cache_shuffled(stream: AnyStream, cache: Path, original: CachedStream) -> CachedStream:
     """Cache a stream that was shuffled before it was encoded, under the name and content hash of the original."""
     return cache_stream(stream, cache)._replace(data=original.data, prepared=original.prepared, shuffled=True)
 
 
-def cache_stream(stream: Stream, cache: Path) -> CachedStream:
+def cache_stream(stream: AnyStream, cache: Path) -> CachedStream:
     """Write a stream to the cache, unless it is there already.
 
     Raises:
@@ -104,7 +110,9 @@ def as_matrix(arrays: Arrays, n_features: int) -> Rows:
     return csr(arrays["values"], arrays["indices"], arrays["ends"], n_features)
 
 
-def _arrays(stream: Stream) -> Arrays:
+def _arrays(stream: AnyStream) -> Arrays:
+    if isinstance(stream, EncodedActions):
+        return stream.arrays()
     X = stream.X
     features = {"values": X.data, "indices": X.indices, "ends": X.indptr} if sparse.issparse(X) else {"X": X}
     optional = {"available": stream.available, "rewards": stream.rewards}

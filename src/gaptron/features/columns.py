@@ -83,10 +83,12 @@ class Column:
         kind: its kind.
         first_row: the first example that had it.
         words: the dictionary of its words.
+        space: 0, or 1 for a column of actions; they have their own columns.
     """
 
-    def __init__(self, name: str, kind: str, first_row: int, words: Dictionary) -> None:
+    def __init__(self, name: str, kind: str, first_row: int, words: Dictionary, space: int = 0) -> None:
         self.name = name
+        self.space = space
         self.kind = kind
         self.first_row = first_row
         self.words = words  # its words and missing values; of numbers and times: cells of another kind

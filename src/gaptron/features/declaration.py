@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gaptron.data.values import whole
+from gaptron.data.values import flag, whole
 from gaptron.errors import SettingError
 from gaptron.features.cells import AUTO, KINDS
+
+ALL_CROSSES = "context*action"
 
 
 class Features:
@@ -15,9 +17,14 @@ class Features:
         columns: column → "number", "log" (a number of many orders of magnitude, whose logarithm is used), "word",
             "time", "ignore", or "auto" (its first value determines the kind).
         cross: pairs, or longer tuples, of columns that interact: each combination of their values is one more word. The
-            parts of a time are named `when.hour`, `when.weekday` and `when.month`.
+            parts of a time are named `when.hour`, `when.weekday` and `when.month`. With `actions=True` pairs (column of
+            the context, column of the actions), whose values are multiplied. Left out, "context*action": all pairs; for
+            labels there are none. `()` is none.
         most_words: how many words of one column get their own weight; later ones share `buckets`.
         buckets: how many weights of a column the other words share.
+        ids: with `actions=True`: whether an action that is offered again gets its own weight, by its id. Left out,
+            it does.
+        most_crosses: with `actions=True`: how many crosses get their own weight; later ones share these.
 
     Raises:
         SettingError: an argument is not of this form.
@@ -27,9 +34,11 @@ class Features:
         self,
         columns: Mapping[str, str] | None = None,
         *,
-        cross: Iterable[Iterable[str]] = (),
+        cross: Iterable[Iterable[str]] | str | None = None,
         most_words: int = 65_536,
         buckets: int = 256,
+        ids: bool | None = None,
+        most_crosses: int = 262_144,
     ) -> None:
         given = {} if columns is None else columns
         if not isinstance(given, Mapping):
@@ -40,12 +49,20 @@ class Features:
             if kind not in KINDS:
                 raise SettingError(f"column {name} cannot be {kind!r}; available: {', '.join(KINDS)}")
         self.columns = dict(given)
-        self.cross = _crosses(cross)
+        self.cross = cross if cross is None or cross == ALL_CROSSES else _crosses(cross)
         self.most_words = whole("most_words", most_words)
         self.buckets = whole("buckets", buckets)
+        self.ids = None if ids is None else flag("ids", ids)
+        self.most_crosses = whole("most_crosses", most_crosses)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, ...], ...]:
+        """The columns that interact, where they are listed."""
+        return () if self.cross is None or isinstance(self.cross, str) else self.cross
 
     def __repr__(self) -> str:
-        return f"Features({self.columns!r}, cross={self.cross!r}, most_words={self.most_words}, buckets={self.buckets})"
+        sizes = f"most_words={self.most_words}, buckets={self.buckets}, most_crosses={self.most_crosses}"
+        return f"Features({self.columns!r}, cross={self.cross!r}, ids={self.ids!r}, {sizes})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Features) and self.as_tree() == other.as_tree()
@@ -60,9 +77,11 @@ class Features:
         """
         return {
             "columns": [[name, kind] for name, kind in self.columns.items()],
-            "cross": [list(names) for names in self.cross],
+            "cross": self.cross if self.cross is None or isinstance(self.cross, str) else list(map(list, self.cross)),
             "most_words": self.most_words,
             "buckets": self.buckets,
+            "ids": self.ids,
+            "most_crosses": self.most_crosses,
         }
 
     @classmethod
@@ -75,16 +94,22 @@ class Features:
         Returns:
             The declaration.
         """
-        return cls(dict(tree["columns"]), cross=tree["cross"], most_words=tree["most_words"], buckets=tree["buckets"])
+        rest = {name: tree[name] for name in ("cross", "most_words", "buckets", "ids", "most_crosses") if name in tree}
+        return cls(dict(tree["columns"]), **rest)
 
 
-def as_features(given: Any) -> Features:
-    """Check a learner's `features=` argument."""
-    if isinstance(given, Features):
-        return given
-    if given == AUTO:
+def as_features(given: Any, *, actions: bool) -> Features:
+    """Check a learner's `features=` argument; `actions`: every round of it brings its own actions."""
+    if isinstance(given, str) and given == AUTO:
         return Features()
-    raise SettingError(f'features={given!r} must be "auto" or Features(...)')
+    if not isinstance(given, Features):
+        raise SettingError(f'features={given!r} must be "auto" or Features(...)')
+    if actions:
+        if wrong := [names for names in given.pairs if len(names) != 2]:
+            raise SettingError(f"cross has {wrong[0]}: with actions=True give (column of context, column of actions)")
+    elif given.cross == ALL_CROSSES or given.ids is not None:
+        raise SettingError(f"Features(cross={ALL_CROSSES!r}) and Features(ids=...) are for a learner with actions=True")
+    return given
 
 
 def _crosses(cross: Any) -> tuple[tuple[str, ...], ...]:

@@ -8,7 +8,8 @@ its examples one by one, to the bit.
 import functools
 import importlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -54,7 +55,7 @@ class Mark(NamedTuple):
     stats: Vector
     totals: Integers
     counts: Integers
-    columns: list[tuple[Account, dict[str, int], list[int]]]
+    columns: list[list[tuple[Account, dict[str, int], list[int]]]]
     crosses: list[int]
 
 
@@ -70,6 +71,7 @@ class Encoder:
         self.rows = 0
         """The number of examples it has learned from."""
         self._columns: dict[str, Column] = {}
+        self._spaces = [self._columns]  # columns of actions are apart from those of the context
         self._taken = 1  # places in use; the first one is the constant's
         self._n_values = self._n_words = 0
         self._kinds = np.zeros(FIRST_SIZE, dtype=np.uint8)
@@ -78,9 +80,14 @@ class Encoder:
         self._totals = np.zeros(FIRST_SIZE, dtype=np.int64)
         self._counts = np.zeros(FIRST_SIZE, dtype=np.int64)
         self._encode_once: Any = None
+        self._crosses: list[Dictionary] = []
+        self._declare(features)
+
+    def _declare(self, features: Features) -> None:
+        """Make the columns and crosses that were declared."""
         for name, kind in features.columns.items():
             self._new_column(name, kind)
-        self._crosses = [self._dictionary() for _ in features.cross]
+        self._crosses = [self._dictionary() for _ in features.pairs]
 
     @property
     def width(self) -> int:
@@ -139,8 +146,18 @@ class Encoder:
                 if name not in self._columns:
                     self._new_column(name, AUTO)
         x, s = Tracks([], []), Tracks([], [])
-        for column in self._columns.values():
-            value = cells.get(column.name, ABSENT)
+        self._add_cells(zip(self._columns.values(), map(cells.get, self._columns, repeat(ABSENT))), learn, x, s)
+        for names, cross in zip(self.features.pairs, self._crosses):
+            text = self._joined(names, cells)
+            if text is not None:
+                s.add(cross.track, self.place(cross, text, int(learn)))
+        if learn:
+            self.rows += 1
+        return self._encoded_row(x, s, learn)
+
+    def _add_cells(self, cells: Iterable[tuple[Column, Any]], learn: bool, x: Tracks, s: Tracks) -> None:
+        """Encode the cells of one row."""
+        for column, value in cells:
             if (
                 type(value) is float and column.number >= 0
             ):  # the two usual cases first: this is called for every live example
@@ -152,13 +169,6 @@ class Encoder:
                 s.cells.append(column.words.places[value])
                 continue
             self.add_cell(column, value, int(learn), x, s)
-        for names, cross in zip(self.features.cross, self._crosses):
-            text = self._joined(names, cells)
-            if text is not None:
-                s.add(cross.track, self.place(cross, text, int(learn)))
-        if learn:
-            self.rows += 1
-        return self._encoded_row(x, s, learn)
 
     def add_cell(self, column: Column, value: Any, learn: int, x: Tracks, s: Tracks) -> None:
         """Encode a cell of any kind in a column of any kind. This is the only rule; tables use it too.
@@ -293,7 +303,7 @@ class Encoder:
         for column in self._columns.values():
             if column.kind != IGNORE:
                 chunk.add(column, block.get(column.name))
-        for names, cross in zip(self.features.cross, self._crosses):
+        for names, cross in zip(self.features.pairs, self._crosses):
             chunk.add_cross([self._named(name) for name in names], cross, block)
         X, values, S, words = chunk.tracks()
         most = rows * (len(values) + len(words) + 1)
@@ -312,9 +322,9 @@ class Encoder:
 
     # --- places ---------------------------------------------------------------------------------------------------
 
-    def _new_column(self, name: str, kind: str) -> None:
-        column = Column(name, AUTO, self.rows, self._dictionary())
-        self._columns[name] = column
+    def _new_column(self, name: str, kind: str, space: int = 0) -> None:
+        column = Column(name, AUTO, self.rows, self._dictionary(), space)
+        self._spaces[space][name] = column
         if kind != AUTO:
             self.settle(column, kind)
 
@@ -328,7 +338,7 @@ class Encoder:
         track = self._n_words
         self._n_words += 1
         if self._n_words > len(self._totals):
-            self._totals = _doubled(self._totals)
+            self._totals = doubled(self._totals)
         return Dictionary(track, self.features.most_words, self.features.buckets)
 
     def _take(self) -> int:
@@ -336,7 +346,7 @@ class Encoder:
         place = self._taken
         self._taken += 1
         if self._taken > len(self._counts):
-            self._counts = _doubled(self._counts)
+            self._counts = doubled(self._counts)
         return place
 
     def take_word(self, words: Dictionary, key: Key) -> int:
@@ -358,7 +368,7 @@ class Encoder:
         place, track = self._take(), self._n_values
         self._n_values += 1
         if self._n_values > len(self._kinds):
-            self._kinds, self._places, self._stats = map(_doubled, (self._kinds, self._places, self._stats))
+            self._kinds, self._places, self._stats = map(doubled, (self._kinds, self._places, self._stats))
         verbs = kernel()
         kinds = {"number": verbs.LOG if column.kind == LOG else verbs.NUMBER, "stamp": verbs.NUMBER}
         kinds |= {"sine": verbs.SINE, "cosine": verbs.COSINE}
@@ -401,8 +411,11 @@ class Encoder:
             self._totals[: self._n_words].copy(),
             self._counts[: self._taken].copy(),
             [
-                (column.account(), dict(column.values), [len(words.places) for words in column.dictionaries()])
-                for column in self._columns.values()
+                [
+                    (column.account(), dict(column.values), [len(words.places) for words in column.dictionaries()])
+                    for column in columns.values()
+                ]
+                for columns in self._spaces
             ],
             [len(cross.places) for cross in self._crosses],
         )
@@ -414,17 +427,22 @@ class Encoder:
         self._totals[:] = 0
         self._totals[: self._n_words] = mark.totals
         self._counts[: self._taken] = mark.counts
-        for name in list(self._columns)[len(mark.columns) :]:
-            del self._columns[name]
-        for column, (was, values, sizes) in zip(self._columns.values(), mark.columns):
+        for columns, known in zip(self._spaces, mark.columns):
+            for name in list(columns)[len(known) :]:
+                del columns[name]
+            self._columns_back_to(columns, known)
+        for cross, size in zip(self._crosses, mark.crosses):
+            cross.back_to(size)
+
+    @staticmethod
+    def _columns_back_to(columns: Mapping[str, Column], known: list[tuple[Account, dict[str, int], list[int]]]) -> None:
+        for column, (was, values, sizes) in zip(columns.values(), known):
             column.kind, column.values, column.number = was.kind, values, values.get("number", -1)
             column.missing, column.absent, column.other_kind, column.shared = was[-4:]
             if was.kind == AUTO:
                 column.parts = {}
             for words, size in zip(column.dictionaries(), sizes):
                 words.back_to(size)
-        for cross, size in zip(self._crosses, mark.crosses):
-            cross.back_to(size)
 
 
 @functools.cache
@@ -433,5 +451,6 @@ def kernel() -> ModuleType:
     return importlib.import_module("gaptron.kernels.features")
 
 
-def _doubled(array: Any) -> Any:
+def doubled(array: Any) -> Any:
+    """An array twice as long, with zeros in the new part."""
     return np.concatenate([array, np.zeros_like(array)])

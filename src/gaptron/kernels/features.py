@@ -73,6 +73,115 @@ def word_value(count: int, total: int) -> float:
 
 
 @jit
+def row_entries(
+    x: Any,
+    values: Any,
+    kinds: Any,
+    columns: Any,
+    stats: Any,
+    s: Any,
+    words: Any,
+    totals: Any,
+    counts: Any,
+    learn: bool,
+    indices: Any,
+    entries: Any,
+    e: int,
+) -> int:
+    """Append an entry for each cell of one row, unless it is missing. `finish` removes those that are not stored.
+
+    Args:
+        x: numbers, one per value track in use; NaN where they are missing.
+        values: as in `encode`.
+        kinds: as in `encode`.
+        columns: as in `encode`.
+        stats: as in `encode`.
+        s: columns of categories, one per word track in use.
+        words: as in `encode`.
+        totals: as in `encode`.
+        counts: as in `encode`.
+        learn: as in `encode`.
+        indices: receives the columns; `NEW_WORD` or `NEW_FLAG` where there is none yet.
+        entries: receives the values.
+        e: the number of entries so far.
+
+    Returns:
+        The number of entries.
+    """
+    for j in range(values.shape[0]):
+        v = x[j]
+        if math.isnan(v):
+            continue
+        i = values[j]
+        if kinds[i] == SINE:
+            v = ROOT2 * math.sin(CIRCLE * v)
+        elif kinds[i] == COSINE:
+            v = ROOT2 * math.cos(CIRCLE * v)
+        else:
+            if kinds[i] == LOG:
+                v = math.copysign(math.log1p(abs(v)), v)
+            v = standardised(stats, i, v, learn)
+        indices[e], entries[e] = columns[i], v
+        e += 1
+    for j in range(words.shape[0]):
+        c = s[j]
+        if c == NOTHING:
+            continue
+        w, v = words[j], 1.0
+        if c == NEW_WORD:
+            v = word_value(1, totals[w] + 1)
+        elif c != NEW_FLAG and counts[c] != FLAG:
+            v = word_value(counts[c] + 1, totals[w] + 1)
+            if learn:
+                counts[c] += 1
+                totals[w] += 1
+        indices[e], entries[e] = c, v
+        e += 1
+    return e
+
+
+@jit
+def finish(indices: Any, entries: Any, start: int, e: int) -> int:
+    """Sort the entries of a row by column, add those of one column, and divide by their norm; return their end.
+
+    Zeros are removed. An entry without a column counts in the norm only.
+    """
+    unplaced, stop = 0.0, start
+    for a in range(start, e):
+        if indices[a] < 0:
+            unplaced += entries[a] * entries[a]
+        elif entries[a] != 0.0:
+            indices[stop], entries[stop] = indices[a], entries[a]
+            stop += 1
+    step = 1
+    while step < (stop - start) // 9:
+        step = 3 * step + 1
+    while step > 0:  # Shell's sort; of few entries it is insertion
+        for a in range(start + step, stop):
+            c, v = indices[a], entries[a]
+            b = a
+            while b >= start + step and indices[b - step] > c:
+                indices[b], entries[b] = indices[b - step], entries[b - step]
+                b -= step
+            indices[b], entries[b] = c, v
+        step //= 3
+    e, square = start, unplaced
+    for a in range(start, stop):
+        if e > start and indices[e - 1] == indices[a]:  # shared by several
+            entries[e - 1] += entries[a]
+        else:
+            indices[e], entries[e] = indices[a], entries[a]
+            e += 1
+    for a in range(start, e):
+        square += entries[a] * entries[a]
+    if square > 0.0:
+        length = math.sqrt(square)
+        for a in range(start, e):
+            entries[a] /= length
+    return e
+
+
+@jit
 def encode(
     X: Any,
     values: Any,
@@ -109,54 +218,7 @@ def encode(
     for t in range(ends.shape[0] - 1):
         start = e
         indices[e], entries[e] = 0, 1.0  # the constant
-        e += 1
-        unplaced = 0.0
-        for j in range(values.shape[0]):
-            x = X[j, t]
-            if math.isnan(x):
-                continue
-            i = values[j]
-            if kinds[i] == SINE:
-                x = ROOT2 * math.sin(CIRCLE * x)
-            elif kinds[i] == COSINE:
-                x = ROOT2 * math.cos(CIRCLE * x)
-            else:
-                if kinds[i] == LOG:
-                    x = math.copysign(math.log1p(abs(x)), x)
-                x = standardised(stats, i, x, learn)
-            if x != 0.0:
-                indices[e], entries[e] = columns[i], x
-                e += 1
-        for j in range(words.shape[0]):
-            c = S[j, t]
-            if c == NOTHING:
-                continue
-            w = words[j]
-            if c == NEW_FLAG:
-                unplaced += 1.0
-            elif c == NEW_WORD:
-                unplaced += word_value(1, totals[w] + 1) ** 2
-            else:
-                value = 1.0
-                if counts[c] != FLAG:
-                    value = word_value(counts[c] + 1, totals[w] + 1)
-                    if learn:
-                        counts[c] += 1
-                        totals[w] += 1
-                indices[e], entries[e] = c, value
-                e += 1
-        square = unplaced
-        for a in range(start, e):  # insertion sort by column: few entries, nearly sorted
-            c, value = indices[a], entries[a]
-            b = a
-            while b > start and indices[b - 1] > c:
-                indices[b], entries[b] = indices[b - 1], entries[b - 1]
-                b -= 1
-            indices[b], entries[b] = c, value
-        for a in range(start, e):
-            square += entries[a] * entries[a]
-        length = math.sqrt(square)
-        for a in range(start, e):
-            entries[a] /= length
+        cells = X[:, t], values, kinds, columns, stats, S[:, t], words, totals, counts
+        e = finish(indices, entries, start, row_entries(*cells, learn, indices, entries, e + 1))
         ends[t + 1] = e
     return e

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class ActionDecision(Decision):
     """An action that `Learner.decide` drew, and the rows of all actions that could be played.
 
     Attributes:
-        label: the action drawn: its row in what the caller gave.
+        label: the action drawn: its id, or its row in what the caller gave.
         propensity: the probability with which it was drawn.
         round: the number of the decision, from 1.
     """
@@ -29,15 +29,21 @@ class ActionDecision(Decision):
     _z: Vector = field(repr=False, kw_only=True)  # the scores
     _places: Integers = field(repr=False, kw_only=True)  # the row, in what the caller gave, of each action
     _count: int = field(repr=False, kw_only=True)  # how many actions the caller gave
+    _ids: tuple[str | int, ...] | None = field(repr=False, kw_only=True)  # of the actions; None: they are rows
 
     @property
     def action(self) -> Any:
-        """The action drawn: its row in what the caller gave."""
+        """The action drawn: its id, or its row in what the caller gave."""
         return self.label
 
     @property
-    def distribution(self) -> Vector:
-        """The probability of every action that the caller gave; 0 for those that were not available."""
+    def distribution(self) -> Any:
+        """The probability of every action that the caller gave; 0 for those that were not available.
+
+        With named features a dict id → probability, without the excluded actions.
+        """
+        if self._ids is not None:
+            return dict(zip(self._ids, self._p.tolist()))
         p = np.zeros(self._count)
         p[self._places] = self._p
         return p
@@ -47,13 +53,33 @@ class ActionDecision(Decision):
         """The available actions with their probabilities of being drawn: the one drawn, then the rest by score."""
         order = np.argsort(-self._z, kind="stable")
         order = np.concatenate([[self._code], order[order != self._code]])
-        return [(self._places.item(k), self._p.item(k)) for k in order]
+        names = self._places.tolist() if self._ids is None else self._ids
+        return [(names[k], self._p.item(k)) for k in order]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As `Decision.__reduce__`."""
         if self in self._owner._open:
             return decision_of, (self._owner, self.round)
         return _record, ({each.name: getattr(self, each.name) for each in fields(self)},)
+
+
+class ActionPreview(NamedTuple):
+    """What `Learner.decide` would draw from.
+
+    Attributes:
+        actions: the ids, or the rows, of the actions that may be played.
+        scores: their scores.
+        distribution: their propensities.
+    """
+
+    actions: tuple[Any, ...]
+    scores: Vector
+    distribution: Vector
+
+    @property
+    def order(self) -> list[int]:
+        """The places of the actions by score, best first."""
+        return np.argsort(-self.scores, kind="stable").tolist()  # type: ignore[no-any-return]
 
 
 def _record(values: dict[str, Any]) -> ActionDecision:
@@ -97,13 +123,14 @@ def as_tree(waiting: list[ActionDecision], actions: list[ActionRound], late_fiel
         "drawn_from": np.concatenate([*nothing, *(d._p for d in waiting)]),
         "rows": state_tree.rows_of(rows),
         "contexts": state_tree.rows_of([each.context for each in actions]),
+        "ids": [list(d._ids) for d in waiting if d._ids is not None],
         "saved_scratch": [scratch_tree(d._saved_scratch, late_fields) for d in waiting if d._saved_scratch is not None],
     }
 
 
 def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> list[ActionDecision]:
     """The decisions of `as_tree`. Raises `ValueError` for impossible values."""
-    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows", "contexts", "saved_scratch"), "pending")
+    state_tree.check_words(tree, (*PER_DECISION, *PER_ACTION, "rows", "contexts", "ids", "saved_scratch"), "pending")
     n = len(state_tree.array_of(tree["round"], "pending.round"))
     total = len(state_tree.array_of(tree["places"], "pending.places"))
     whole, real = np.int64, np.float64
@@ -132,6 +159,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
     width = learner.problem.n_features
     rows = state_tree.rows_from(tree["rows"], total, engine.sparse, width)
     contexts: list[Any] = state_tree.rows_from(tree["contexts"], n, True, width, "pending.contexts")
+    ids = _ids_from(tree["ids"], offered, named=learner.features is not None)
     saved = all_saved(tree["saved_scratch"], engine, np.ones((n, 0), dtype=np.bool_))
     decisions = []
     for i, (start, stop) in enumerate(pairwise(starts)):
@@ -140,7 +168,7 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
             raise ValueError("a pending decision has an action twice")
         decisions.append(
             ActionDecision(
-                label=own.item(codes[i]),
+                label=own.item(codes[i]) if ids is None else ids[i][codes[i]],
                 propensity=float(p[start + codes[i]]),
                 round=int(rounds[i]),
                 _code=int(codes[i]),
@@ -155,9 +183,33 @@ def from_tree(tree: dict[str, Any], learner: "Learner", engine: "Engine") -> lis
                 _z=z[start:stop].copy(),
                 _places=own,
                 _count=int(given[i]),
+                _ids=None if ids is None else ids[i],
             )
         )
     return decisions
+
+
+def _ids_from(tree: Any, offered: Integers, *, named: bool) -> list[tuple[str | int, ...]] | None:
+    """The ids of the actions of each decision; None if actions are rows."""
+    if type(tree) is not list or len(tree) != (len(offered) if named else 0):
+        raise ValueError("pending.ids does not have the ids of each decision")
+    for one, count in zip(tree, offered.tolist()):
+        if type(one) is not list or len(one) != count or not all(type(name) in (str, int) for name in one):
+            raise ValueError("a pending decision has ids that do not fit its actions")
+        if len(set(map(str, one))) < count:
+            raise ValueError("a pending decision has an id twice")
+    return list(map(tuple, tree)) if named else None
+
+
+def without_columns(actions: ActionRound, retired: Integers) -> ActionRound:
+    """The actions without what they have in some columns, which other actions have by now."""
+    rows: Any = actions.rows
+    stale = np.isin(rows.indices, retired)
+    return (
+        actions._replace(rows=rows._replace(values=sealed(np.where(stale, 0.0, rows.values))))
+        if stale.any()
+        else actions
+    )
 
 
 def _stacked(rows: list[Row]) -> Rows:

@@ -68,13 +68,12 @@ class ActionEngine(Engine):
             return MOST
         return max(1, min(MOST, DENSE_BLOCK // (MOST_ACTIONS * rounds.width)))
 
-    def play_actions(self, rounds: ActionExamples, trace: ActionTrace, part: slice) -> None:
+    def play_actions(self, chunk: ActionExamples, trace: ActionTrace, part: slice) -> None:
         """Play one chunk, and fill the rounds `part` of the trace. An interruption is handled as by `play`."""
         self.last_scored_round = 0
         played = loop_module().Played
         out = played(trace.codes[part], trace.top[part], trace.truth_probability[part], trace.notes[part])
-        chunk = rounds[part]
-        start, stop = chunk.first[[0, -1]] - rounds.first[0]
+        start, stop = trace.starts[part.start], trace.starts[part.stop]
         draws, before = self.rng.bit_generator.state, self.learned
         try:
             u, rewards = self.rng.random(len(chunk)), trace.rewards[start:stop].ravel()

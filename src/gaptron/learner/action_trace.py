@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gaptron.data.actions import ActionExamples
 from gaptron.data.labels import Classes, Labels
 from gaptron.errors import InputError
 from gaptron.learner.trace import Trace
@@ -18,21 +17,29 @@ class ActionTrace(Trace):
     """The rounds of a run, in the order played. `first + second` is the trace of both.
 
     The codes, `codes`, `top` and `truth`, are places among the actions that could be played in a round; `labels` are
-    their rows in what the caller gave. `rewards` has one row per action that could be played, or none.
+    their rows in what the caller gave, or their ids. `rewards` has one row per action that could be played, or none.
     """
 
+    ids: NDArray[Any] | None = field(kw_only=True)  # the id of each action that could be played; None: there are none
     starts: Integers = field(kw_only=True)  # T + 1 numbers: where the actions of each round begin in `rows`
     rows: Integers = field(kw_only=True)  # the row, in what the caller gave, of each action that could be played
 
     @classmethod
     def of_rounds(
-        cls, rounds: ActionExamples, rows: Integers, truth: Integers, note_names: tuple[str, ...], rewards: Matrix
+        cls,
+        starts: Integers,
+        rows: Integers,
+        ids: NDArray[Any] | None,
+        truth: Integers,
+        note_names: tuple[str, ...],
+        rewards: Matrix,
     ) -> "ActionTrace":
         """Allocate a trace for these rounds, to be filled.
 
         Args:
-            rounds: the actions that can be played.
+            starts: where the actions of each round that can be played begin, and the end.
             rows: the row of each in what the caller gave, counted within its round.
+            ids: the id of each; None: they have none.
             truth: the right actions; UNKNOWN where every action has its own reward.
             note_names: the names of the algorithm's notes.
             rewards: rewards, as in the field.
@@ -40,23 +47,30 @@ class ActionTrace(Trace):
         Returns:
             The trace, with arrays that are not initialised.
         """
-        T = len(rounds)
+        T = len(starts) - 1
         codes, top = np.empty(T, dtype=np.int64), np.empty(T, dtype=np.int64)
-        notes, starts = np.empty((T, len(note_names))), rounds.first - rounds.first[0]
-        filled = Classes(()), codes, top, truth, np.empty(T), note_names, notes, rewards
-        return cls(*filled, starts=starts, rows=rows)
+        filled = Classes(()), codes, top, truth, np.empty(T), note_names, np.empty((T, len(note_names))), rewards
+        return cls(*filled, starts=starts, rows=rows, ids=ids)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The row of the action played in each round."""
-        return self._rows_of(self.codes)
+        """The row, or the id, of the action played in each round."""
+        return self.rows_of(self.codes) if self.ids is None else self.ids[self.starts[:-1] + self.codes]
 
     @property
-    def right_actions(self) -> Integers:
-        """The row of the right action of each round, where there is one."""
-        return self._rows_of(self.truth)
+    def right_actions(self) -> NDArray[Any]:
+        """The row, or the id, of the right action of each round, where there is one."""
+        return self.rows_of(self.truth) if self.ids is None else self.ids[self.starts[:-1] + self.truth]
 
-    def _rows_of(self, codes: Integers) -> Integers:
+    def rows_of(self, codes: Integers) -> Integers:
+        """Return the rows of actions in what the caller gave.
+
+        Args:
+            codes: the place of an action of each round, among those that could be played.
+
+        Returns:
+            Their rows.
+        """
         return np.asarray(self.rows[self.starts[:-1] + codes])
 
     def _misses(self, codes: Integers) -> Flags:
@@ -112,13 +126,16 @@ class ActionTrace(Trace):
         stop, part = int(self.starts[rounds]), slice(rounds)
         kept = self.codes[part], self.top[part], self.truth[part], self.truth_probability[part], self.note_names
         starts, rows = self.starts[: rounds + 1], self.rows[:stop]
-        return ActionTrace(self.classes, *kept, self.notes[part], self.rewards[:stop], starts=starts, rows=rows)
+        ids, rewards = None if self.ids is None else self.ids[:stop], self.rewards[:stop]
+        return ActionTrace(self.classes, *kept, self.notes[part], rewards, starts=starts, rows=rows, ids=ids)
 
     def __add__(self, other: Trace) -> "ActionTrace":
         if not isinstance(other, ActionTrace) or self.note_names != other.note_names:
             raise InputError("these traces are of learners with different labels or algorithms")
         if bool(len(self.rewards)) != bool(len(other.rewards)):
             raise InputError("these traces have rewards of different kinds")
+        if (self.ids is None) != (other.ids is None):
+            raise InputError("one of these traces has ids of actions, and the other has not")
         join = np.concatenate
         return ActionTrace(
             self.classes,
@@ -131,4 +148,5 @@ class ActionTrace(Trace):
             join([self.rewards, other.rewards]),
             starts=join([self.starts, self.starts[-1] + other.starts[1:]]),
             rows=join([self.rows, other.rows]),
+            ids=None if self.ids is None or other.ids is None else join([self.ids, other.ids]),
         )

@@ -145,6 +145,16 @@ class Engine:
             self._enlarge_evidence(problem, places, size, labels=labels)
         self.problem, self.state, self.settings = problem, state, settings if settled else None
 
+    def reset_features(self, features: Integers) -> None:
+        """Set what was learned about some features back to the first round: they mean something else from now on."""
+        if self.state is None or not len(features):
+            return
+        d = self.problem.n_features
+        fresh, wider = (
+            self._new_state(self.settings, self.problem._replace(n_features=n), self.sparse) for n in (d, d + 1)
+        )
+        growth.reset(self.algorithm.CARD.growth, self.state, fresh, wider, features, d, sparse=self.sparse)
+
     def _new_state(self, settings: Any, problem: Problem, sparse: bool) -> Any:
         """A state before the first round, in the chosen precision. Raises `InputError` if memory does not suffice."""
         tables = self.algorithm.CARD.single if self.single else ()

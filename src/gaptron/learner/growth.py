@@ -84,11 +84,36 @@ def move(growth: Growth, old: Any, new: Any, places: Integers, size: int, *, lab
             now[np.ix_(*axes)] = was
 
 
+def reset(growth: Growth, state: Any, fresh: Any, wider: Any, features: Integers, size: int, *, sparse: bool) -> None:
+    """Set some features of a state back to the first round.
+
+    Args:
+        growth: of the algorithm.
+        state: the state.
+        fresh: a state of the same shape, made by `init`.
+        wider: the same with one feature more, which shows the axes that features have.
+        features: the features.
+        size: how many there are.
+        sparse: the layout of the state.
+    """
+    slower = growth.joint != "blocks" and sparse and growth.joint == "rows"
+    for was, now, more in zip(state, fresh, wider):
+        for axis, (n, m) in enumerate(zip(was.shape, more.shape)):
+            if n != m:
+                at = (slice(None),) * axis + (_joint_places(features, n // size, size, slower),)
+                was[at] = now[at]
+
+
 def _new_places(before: int, after: int, places: Integers, size: int, slower: bool) -> Integers:
     """The new index of each number on one axis."""
     if before == after:
         return np.arange(before)
-    others = np.arange(before // len(places))
+    return _joint_places(places, before // len(places), size, slower)
+
+
+def _joint_places(places: Integers, count: int, size: int, slower: bool) -> Integers:
+    """The indices on an axis that these places, of `size`, and all of `count` others index together."""
+    others = np.arange(count)
     if slower:
-        return np.add.outer(places * len(others), others).ravel()
+        return np.add.outer(places * count, others).ravel()
     return np.add.outer(others * size, places).ravel()

@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -13,17 +14,18 @@ from gaptron.algorithms import able, load
 from gaptron.algorithms.feedback import as_graph
 from gaptron.algorithms.protocol import HasAdvice, HasCertificate
 from gaptron.data import state_tree
-from gaptron.data.actions import Offer
+from gaptron.data.actions import ActionExamples, Offer
 from gaptron.data.examples import Example, Examples, checked
 from gaptron.data.labels import Classes, Labels
 from gaptron.data.values import MIN_PROPENSITY, choice, flag, number, plain_dict, positive, whole
 from gaptron.errors import DecisionError, InputError, ModelFileError, NoBoundError, SettingError
-from gaptron.features import Account, Encoder, in_file
+from gaptron.features import Account, ActionEncoder, ActionRecord, ActionRecords, Encoder, in_file
+from gaptron.features.action_encoder import MOST_ROUNDS
 from gaptron.features.declaration import as_features
 from gaptron.features.tables import Record
 from gaptron.learner import action_decision, growth, model_file
 from gaptron.learner.action_arguments import ActionArguments
-from gaptron.learner.action_decision import ActionDecision, at_width
+from gaptron.learner.action_decision import ActionDecision, ActionPreview, at_width, without_columns
 from gaptron.learner.action_engine import ActionEngine
 from gaptron.learner.action_trace import ActionTrace
 from gaptron.learner.arguments import Arguments, is_stream
@@ -67,8 +69,8 @@ class Learner:
         actions: every round brings its own actions, each with its own features, in place of K labels; see docs page
             "Actions with features".
         n_features: the width of the examples. Left out, the first examples set it.
-        features: "auto" or `Features(...)`: examples are given by name, with words, missing values and times; see
-            `gaptron.features`. Left out, examples are arrays of numbers.
+        features: "auto" or `Features(...)`: examples, or the context and the actions of a round, are given by name,
+            with words, missing values and times; see `gaptron.features`. Left out, they are arrays of numbers.
         feedback: "full" (the true label is revealed), "bandit" (only whether the label played was correct), or a graph:
             a boolean K × K matrix, or "apple-tasting" or "label-efficient" (playing the row's label reveals the true
             label if it is the column's).
@@ -122,7 +124,7 @@ class Learner:
             algorithm = DEFAULT
         module = load(algorithm)
         if flag("actions", actions):
-            _check_actions(algorithm, n_classes, classes, features, feedback)
+            _check_actions(algorithm, n_classes, classes, feedback)
             classes = ()
         if (n_classes is None) == (classes is None):
             raise SettingError("give either n_classes=K or classes=[...]")
@@ -132,7 +134,7 @@ class Learner:
             raise SettingError(f"there must be at least two classes, not {K}")
         if most is not None and K > most:
             raise SettingError(f"{algorithm} is for at most {most} classes, not {K}: use another algorithm")
-        encoder = None if features is None else _new_encoder(features, algorithm, n_features, norm)
+        encoder = None if features is None else _new_encoder(features, algorithm, n_features, norm, actions)
         graph = as_graph(feedback, K)
         problem = Problem(
             K,
@@ -162,7 +164,8 @@ class Learner:
         if single and not module.CARD.single:
             raise SettingError(f"{algorithm} has no precision='single'; algorithms that have: {able('single')}")
         started = algorithm, problem, settings, seed, flag("observe", observe) and not actions, share, single
-        self._actions = ActionArguments(ActionEngine(*started), norm is not None) if actions else None
+        of_actions = encoder if isinstance(encoder, ActionEncoder) else None
+        self._actions = ActionArguments(ActionEngine(*started), of_actions, norm is not None) if actions else None
         self._engine: Engine = Engine(*started) if self._actions is None else self._actions.engine
         self._encoder = encoder
         self._arguments = self._actions or Arguments(self._engine, self._classes, encoder, norm is not None)
@@ -239,14 +242,19 @@ class Learner:
 
     # --- one round at a time --------------------------------------------------------------------------------
 
-    def decide(self, x: Any = None, *, actions: Any = None, available: Any = None, advice: Any = None) -> Decision:
+    def decide(
+        self, x: Any = None, *, actions: Any = None, available: Any = None, excluded: Any = None, advice: Any = None
+    ) -> Decision:
         """Draw a label for one example, or one of the actions of a round.
 
         Args:
-            x: a one-dimensional array, a 1 × d sparse matrix or a checked `Example`; with `features`, a dict.
-            actions: with `actions=True`, in place of x: an array or sparse matrix, one row of features per action.
+            x: a one-dimensional array, a 1 × d sparse matrix or a checked `Example`; with `features`, a dict. With
+                `actions=True` and `features`, the features of the round itself, which may be left out.
+            actions: with `actions=True`: an array or sparse matrix, one row of features per action. With `features`, a
+                dict id → features, or a list of (id, features). Ids are texts or whole numbers.
             available: the labels that may be played, or K booleans, where the algorithm supports it. Left out, all are.
-                Of actions: their rows, or a boolean for each.
+                Of actions in an array: their rows, or a boolean for each.
+            excluded: of actions by name: the ids of those that are not part of the round.
             advice: the prediction of your own model for x, where the algorithm takes it: a probability for each label,
                 or a label. It may depend on anything but the draw that follows.
 
@@ -260,17 +268,10 @@ class Learner:
         """
         given = self._arguments
         if self._actions is not None:
-            offer = self._actions.offer(x, actions, available, advice)
-            with self._lock.writing:
-                code, fields = self._draw(self._begin(offer), NO_ADVICE, ALL_AVAILABLE)
-                self._conditions.left_out |= offer.given > len(offer.places)
-                places, z = offer.places, self._engine.round.z.copy()
-                label = places.item(code)
-                chosen = ActionDecision(label=label, **fields, _z=z, _places=places, _count=offer.given)
-                self._open.add(chosen)
-            return chosen
-        if actions is not None:
-            raise InputError("actions=... is for a learner with actions=True; this one chooses between labels")
+            return self._decide_actions(self._actions.offer(x, actions, available, excluded, advice))
+        if actions is not None or excluded is not None:
+            what = "actions" if actions is not None else "excluded"
+            raise InputError(f"{what}=... is for a learner with actions=True; this one chooses between labels")
         example, advice_row, allowed = given.example(x), given.advice_row(advice), given.available(available)
         with self._lock.writing:
             code, fields = self._draw(self._begin(example), advice_row, allowed)
@@ -278,6 +279,22 @@ class Learner:
             decision = Decision(label=self._classes.labels[code], **fields)
             self._open.add(decision)
         return decision
+
+    def _decide_actions(self, given: Offer | ActionRecord) -> ActionDecision:
+        """`decide`, where every round brings its own actions."""
+        with self._lock.writing:
+            code, fields = self._draw(self._begin(given), NO_ADVICE, ALL_AVAILABLE)
+            if isinstance(given, ActionRecord):
+                ids, places, count, left_out = given.ids, np.arange(len(given.ids)), len(given.ids), False
+            else:
+                ids, places, count = None, given.places, given.given
+                left_out = count > len(places)
+            self._conditions.left_out |= left_out
+            label = places.item(code) if ids is None else ids[code]
+            z = self._engine.round.z.copy()
+            chosen = ActionDecision(label=label, **fields, _z=z, _places=places, _count=count, _ids=ids)
+            self._open.add(chosen)
+        return chosen
 
     def _draw(self, row: Any, advice_row: Vector, allowed: Flags) -> tuple[int, dict[str, Any]]:
         """Draw a label, and return its code and what every decision keeps."""
@@ -320,7 +337,7 @@ class Learner:
             correct: whether the label played was correct (bandit).
             reward: the reward of the label played, from 0 to 1 (bandit): 1 is `correct=True`, 0 is `correct=False`, and
                 some algorithms learn from rewards in between. Give the number itself, do not round it at random.
-            action: the right action (full information), where rounds bring their own actions.
+            action: the right action (full information), where rounds bring their own actions: its row, or its id.
 
         Raises:
             DecisionError: the decision is not pending, is another learner's, or the feedback is of another kind.
@@ -360,15 +377,18 @@ class Learner:
 
     def learn_logged(
         self,
-        x: Any,
-        label: Any,
-        propensity: float,
+        x: Any = None,
+        label: Any = None,
+        propensity: Any = None,
         *,
         correct: bool | None = None,
         reward: float | None = None,
         truth: Any = None,
         available: Any = None,
         advice: Any = None,
+        actions: Any = None,
+        action: Any = None,
+        excluded: Any = None,
     ) -> None:
         """Learn from a decision of another policy.
 
@@ -381,9 +401,12 @@ class Learner:
             propensity: the probability with which it was drawn, at least 1e-6.
             correct: whether it was correct (bandit).
             reward: its reward, from 0 to 1 (bandit).
-            truth: the true label (full information or graph).
+            truth: the true label, or the right action (full information or graph).
             available: the labels that could be played. Left out, all could.
             advice: the prediction of your own model, where the algorithm takes it.
+            actions: with `actions=True`: the actions of the round, as `decide` takes them.
+            action: with `actions=True`, in place of the label: the row, or the id, of the action that was played.
+            excluded: with actions by name: the ids of those that could not be played.
 
         Raises:
             SettingError: the algorithm learns from how it drew its label, which a log does not contain.
@@ -391,37 +414,58 @@ class Learner:
             InputError: an argument does not fit this learner.
             InUseError: another thread is using this learner.
         """
-        engine = self._engine
-        if self._actions is not None:
-            raise SettingError("learn_logged is for labels: logged decisions between actions with features are not yet")
-        if engine.algorithm.CARD.own_coin:
+        if self._engine.algorithm.CARD.own_coin:
             raise SettingError(
                 f"{self.algorithm} learns from how it drew its label, which a log cannot say: use another algorithm"
             )
-        example, advice_row = self._arguments.example(x), self._arguments.advice_row(advice)
-        code, propensity = self._classes.code(label), number("propensity", propensity)
-        if not MIN_PROPENSITY <= propensity <= 1.0:
+        given: Any
+        advice_row, allowed = NO_ADVICE, ALL_AVAILABLE
+        if self._actions is not None:
+            if label is not None:
+                raise DecisionError("this learner chooses between actions: give action=... in place of label=...")
+            given = self._actions.offer(x, actions, available, excluded, advice)
+            code = self._actions.code(action, given, "action")
+            revealed, value = self._actions.logged_feedback(code, given, truth, correct, reward)
+        else:
+            if actions is not None or action is not None or excluded is not None:
+                raise InputError("actions=... is for a learner with actions=True; this one chooses between labels")
+            given, advice_row = self._arguments.example(x), self._arguments.advice_row(advice)
+            code, allowed = self._classes.code(label), self._arguments.available(available)
+            if len(allowed) and not allowed[code]:
+                raise InputError(f"label {label!r} was played, but it is not one of the available labels")
+            revealed, value = self._arguments.feedback(code, allowed, truth, correct, reward)
+        probability = number("propensity", propensity)
+        if not MIN_PROPENSITY <= probability <= 1.0:
             raise InputError(f"propensity={propensity!r} must lie between {MIN_PROPENSITY:g} and 1")
-        allowed = self._arguments.available(available)
-        if len(allowed) and not allowed[code]:
-            raise InputError(f"label {label!r} was played, but it is not one of the available labels")
-        revealed, value = self._arguments.feedback(code, allowed, truth, correct, reward)
+        engine = self._engine
         with self._lock.writing:
-            row = self._begin(example)
+            row = self._begin(given)
             self._conditions.off_policy = True
-            engine.score_logged(row, code, propensity, engine.rng.random(), advice_row, allowed)
+            engine.score_logged(row, code, probability, engine.rng.random(), advice_row, allowed)
             engine.commit(code)
-            engine.learn(row, code, revealed, value, propensity, np.zeros(1, dtype=np.bool_))
+            engine.learn(row, code, revealed, value, probability, np.zeros(1, dtype=np.bool_))
 
     def _begin(self, given: Any) -> Any:
         """Encode an example given by name, and make the weights if there are none; the row or rows in their layout."""
         example: Example | Offer = given
-        if self._encoder is not None:
+        if isinstance(self._encoder, ActionEncoder):
+            self._retire_ids(self._encoder)
+            example = self._encoder.encode_offer(given, learn=True)
+            self._grow_features(example.width)
+        elif self._encoder is not None:
             example = self._encoder.encode_row(given, learn=True)
             self._grow_features(example.width)
         self._engine.begin(example.width, example.sparse, None)
         self._conditions.longest = max(self._conditions.longest, example.norm)
         return example.in_layout(self._engine.sparse)
+
+    def _retire_ids(self, encoder: ActionEncoder) -> None:
+        """Before a round: free the columns of actions that have not been offered for long."""
+        encoder.rows = self.decided  # also if encoding the last round was interrupted
+        names = encoder.idle_ids()
+        if names:  # the weights first: an interruption in between leaves ids without a weight
+            self._engine.reset_features(encoder.places_of(names))
+            encoder.retire(names)
 
     def _check_open(self, decision: Decision) -> None:
         if not isinstance(decision, Decision):
@@ -439,7 +483,10 @@ class Learner:
     def _row_of(self, decision: Decision) -> Any:
         """The decision's row, or the rows of its actions, at the current width."""
         if isinstance(decision, ActionDecision):
-            return at_width(decision._x, self.problem.n_features)  # type: ignore[arg-type]
+            actions: Any = decision._x
+            if isinstance(self._encoder, ActionEncoder) and self._encoder.freed:
+                actions = without_columns(actions, self._encoder.freed_since(decision.round))
+            return at_width(actions, self.problem.n_features)
         missing = 0 if isinstance(decision._x, SparseRow) else self.problem.n_features - len(decision._x)
         return np.append(decision._x, np.zeros(missing)) if missing else decision._x
 
@@ -463,7 +510,9 @@ class Learner:
 
         Args:
             X: an array, a SciPy sparse matrix or checked `Examples`; with `features`, a table (pandas, polars, Arrow),
-                a list of dicts or an array; or a `Stream`, which holds all of the following too.
+                a list of dicts or an array; or a `Stream`, which holds all of the following too. With `actions=True`
+                `ActionExamples`, or a matrix per round; with `features` too, `ActionRecords`, or a dict such as
+                {"context": {...}, "actions": {id: {...}}, "excluded": [id]} per round.
             y: the true labels. Under bandit feedback they only determine whether each prediction was correct.
             available: T × K booleans, or T lists of labels: those that may be played, where the algorithm supports it.
             rewards: bandit feedback: rewards from 0 to 1, T for the true labels, or T × K for all labels. In the second
@@ -540,17 +589,26 @@ class Learner:
         """`play`, where every round brings its own actions."""
         engine, conditions, before = given.engine, self._conditions, None
         rounds, trace, left_out = given.run(X, y, available, rewards, advice)
+        encoder = self._encoder if isinstance(self._encoder, ActionEncoder) else None
+        longest = rounds.longest if encoder is None else 1.0
         try:
             with self._lock.writing:
-                engine.begin(rounds.width, rounds.sparse, rounds.longest)
+                if encoder is None:
+                    engine.begin(rounds.width, rounds.sparse, longest)
+                else:
+                    engine.begin(encoder.width, True, longest)
                 # Before the first round, so that an interruption cannot skip it.
-                conditions.longest = max(conditions.longest, rounds.longest)
+                conditions.longest = max(conditions.longest, longest)
                 conditions.late = max(conditions.late, engine.decided - engine.learned)
-                conditions.left_out |= left_out
+                conditions.left_out |= left_out and encoder is None
                 conditions.fractions |= bool(len(trace.rewards))
                 before = engine.learned
-                for part in chunks(len(rounds), engine.rounds_per_chunk(rounds), progress):
-                    engine.play_actions(rounds, trace, part)
+                if encoder is None:
+                    for part in chunks(len(rounds), engine.rounds_per_chunk(rounds), progress):
+                        engine.play_actions(rounds[part], trace, part)
+                else:
+                    for part in chunks(len(rounds), MOST_ROUNDS, progress):
+                        self._play_named(encoder, rounds, trace, part)
         except BaseException:
             if before is not None:
                 self._interrupted = trace.first(engine.learned - before)
@@ -570,6 +628,23 @@ class Learner:
             if self._engine.learned == before:
                 encoder.back_to(mark)
             raise
+
+    def _play_named(self, encoder: ActionEncoder, rounds: ActionRecords, trace: ActionTrace, chunk: slice) -> None:
+        """Encode one chunk of rounds, grow to its width, and play it, as `_play_encoded`; in parts, to retire ids."""
+        start = chunk.start
+        while start < chunk.stop:
+            self._retire_ids(encoder)
+            part = slice(start, min(chunk.stop, start + encoder.rounds_to_retirement()))
+            mark, before = encoder.mark(), self._engine.learned
+            try:
+                examples = encoder.encode_rounds(rounds[part], learn=True)
+                self._grow_features(examples.width)
+                cast(ActionEngine, self._engine).play_actions(examples, trace, part)
+            except BaseException:
+                if self._engine.learned == before:
+                    encoder.back_to(mark)
+                raise
+            start = part.stop
 
     def predict(self, X: Any, *, available: Any = None, advice: Any = None) -> NDArray[Any]:
         """Predict the label of the largest score for each example. Changes nothing.
@@ -593,15 +668,17 @@ class Learner:
             return self._actions.top_of_each_round(X, self.scores(X, available=available, advice=advice))
         return self._classes.decode(self.scores(X, available=available, advice=advice).argmax(axis=1))
 
-    def rank(self, actions: Any, *, available: Any = None) -> list[Any]:
+    def rank(self, x: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None) -> list[Any]:
         """Order the actions of one round by their scores, best first. Makes no decision and changes nothing.
 
         Args:
-            actions: one row of features per action, as `decide` takes them.
+            x: the features of the round itself, as `decide` takes them. `rank(Phi)` is `rank(actions=Phi)`.
+            actions: the actions, as `decide` takes them.
             available: the actions that may be played, as `decide` takes them.
+            excluded: the actions that may not be played, as `decide` takes them.
 
         Returns:
-            The rows of the available actions.
+            The rows, or the ids, of the actions that may be played.
 
         Raises:
             SettingError: the learner chooses between labels.
@@ -610,52 +687,93 @@ class Learner:
         """
         if self._actions is None:
             raise SettingError("rank is for a learner with actions=True; `scores` has the scores of labels")
-        offer = self._actions.offer(None, actions, available, None)
-        with self._lock.reading:
-            z, _ = self._actions.engine.score_actions(offer.as_examples())
-        return [offer.places.item(k) for k in np.argsort(-z, kind="stable")]
+        preview = self.preview(x, actions, available=available, excluded=excluded)
+        return [preview.actions[k] for k in preview.order]
 
-    def scores(self, X: Any, *, available: Any = None, advice: Any = None) -> Matrix:
+    def preview(
+        self, x: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None, advice: Any = None
+    ) -> ActionPreview:
+        """Compute in one pass the scores of a round's actions and what `decide` would draw from. Changes nothing.
+
+        Args:
+            x: the features of the round itself, as `decide` takes them. `preview(Phi)` is `preview(actions=Phi)`.
+            actions: the actions, as `decide` takes them.
+            available: the actions that may be played, as `decide` takes them.
+            excluded: the actions that may not be played, as `decide` takes them.
+            advice: the prediction of your own model, as `decide` takes it.
+
+        Returns:
+            The actions that may be played, with their scores and propensities.
+
+        Raises:
+            SettingError: the learner chooses between labels.
+            InputError: an argument does not fit this learner.
+            InUseError: another thread is learning.
+        """
+        if self._actions is None:
+            raise SettingError("preview is for a learner with actions=True; `distribution` is for labels")
+        if self._encoder is None and actions is None:
+            x, actions = None, x
+        given = self._actions.offer(x, actions, available, excluded, advice)
+        with self._lock.reading:
+            z, p = self._score_offer(given)
+        return ActionPreview(given.ids if isinstance(given, ActionRecord) else tuple(given.places.tolist()), z, p)
+
+    def scores(
+        self, X: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None, advice: Any = None
+    ) -> Any:
         """Compute the score of every label for each example. Changes nothing.
 
         Args:
-            X: examples, as `predict` takes them.
+            X: examples, as `predict` takes them; with `actions`, the features of one round.
+            actions: actions by name of one round, as `decide` takes them.
             available: the labels that may be played, as `play` takes them.
+            excluded: the actions that may not be played, as `decide` takes them.
             advice: the predictions of your own model, as `play` takes them.
 
         Returns:
-            The scores, T × K; -inf where a label is not available. Of actions: one per row.
+            The scores, T × K; -inf where a label is not available. Of actions: one per row; with `actions`, a dict
+            id → score.
 
         Raises:
             InputError: an argument does not fit this learner.
             InUseError: another thread is learning.
         """
-        scores: Matrix = self._score(X, available, advice)[0]
-        return scores
+        return self._score(X, actions, available, excluded, advice)[0]
 
-    def distribution(self, X: Any, *, available: Any = None, advice: Any = None) -> Matrix:
+    def distribution(
+        self, X: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None, advice: Any = None
+    ) -> Any:
         """Compute the distribution that the label of each example would be drawn from. Changes nothing.
 
         Args:
-            X: examples, as `predict` takes them.
+            X: examples, as `predict` takes them; with `actions`, the features of one round.
+            actions: actions by name of one round, as `decide` takes them.
             available: the labels that may be played, as `play` takes them.
+            excluded: the actions that may not be played, as `decide` takes them.
             advice: the predictions of your own model, as `play` takes them.
 
         Returns:
-            The propensity of every label, T × K. Of actions: one per row.
+            The propensity of every label, T × K. Of actions: one per row; with `actions`, a dict id → propensity.
 
         Raises:
             InputError: an argument does not fit this learner.
             InUseError: another thread is learning.
         """
-        distribution: Matrix = self._score(X, available, advice)[1]
-        return distribution
+        return self._score(X, actions, available, excluded, advice)[1]
 
-    def _score(self, X: Any, available: Any, advice: Any) -> tuple[Any, Any]:
+    def _score(self, X: Any, actions: Any, available: Any, excluded: Any, advice: Any) -> tuple[Any, Any]:
+        if (actions is not None or excluded is not None) and not isinstance(self._encoder, ActionEncoder):
+            raise InputError('a round of actions by name is for a learner with actions=True and features="auto"')
         if self._actions is not None:
+            if actions is not None or excluded is not None:
+                given = cast(ActionRecord, self._actions.offer(X, actions, available, excluded, advice))
+                with self._lock.reading:
+                    z, p = self._score_offer(given)
+                return dict(zip(given.ids, z.tolist())), dict(zip(given.ids, p.tolist()))
             rounds, flags = self._actions.scored(X, available, advice)
             with self._lock.reading:
-                z, p = self._actions.engine.score_actions(rounds)
+                z, p = self._score_rounds(rounds)
             Z, P = np.full(len(flags), -np.inf), np.zeros(len(flags))
             Z[flags], P[flags] = z, p
             return Z, P
@@ -672,6 +790,25 @@ class Learner:
                 encoded = encoder.encode(examples, part.start, part.stop, learn=False)
                 Z[part], P[part] = engine.score(encoded, advice_rows[part], allowed[part])
             return Z, P
+
+    def _score_offer(self, given: Offer | ActionRecord) -> tuple[Vector, Vector]:
+        """Scores and distribution of one round."""
+        if isinstance(given, ActionRecord):
+            return self._score_rounds(ActionRecords([given]))
+        return self._score_rounds(given.as_examples())
+
+    def _score_rounds(self, rounds: Any) -> tuple[Vector, Vector]:
+        """Scores and distributions of rounds, one number per action that may be played."""
+        engine = cast(ActionEngine, self._engine)
+        if not isinstance(rounds, ActionRecords):
+            return engine.score_actions(rounds)
+        Z, P = [np.zeros(0)], [np.zeros(0)]
+        for start in range(0, len(rounds), MOST_ROUNDS):
+            encoder = cast(ActionEncoder, self._encoder)
+            z, p = engine.score_actions(encoder.encode_rounds(rounds[start : start + MOST_ROUNDS], learn=False))
+            Z.append(z)
+            P.append(p)
+        return np.concatenate(Z), np.concatenate(P)
 
     # --- growing, seeds, compiling ------------------------------------------------------------------------------
 
@@ -693,6 +830,8 @@ class Learner:
             raise SettingError("give either classes=[...], all labels, old and new, or n_features=..., the new width")
         if classes is not None and self._actions is not None:
             raise SettingError("this learner chooses between actions and has no labels to add")
+        if n_features is not None and self._encoder is not None:
+            raise SettingError("a learner with features=... adds columns by itself: leave out n_features")
         with self._lock.writing:
             if classes is not None:
                 self._grow_labels(Classes(classes))
@@ -763,17 +902,26 @@ class Learner:
     def _warm_up_actions(self, X: Any, sparse: bool, one_by_one: bool, play: bool) -> None:
         """`warm_up` of an untrained learner, with two actions."""
         given = cast(ActionArguments, self._actions)
-        if X is None:
-            zeros = np.zeros((2, self.problem.n_features or 1))
-            X = sp.csr_array(zeros) if sparse else zeros
-        rounds = given.rounds(X)[:1]
-        given.engine.begin(rounds.width, rounds.sparse if self._engine.state is None else sparse, rounds.longest or 1.0)
+        full = self.problem.feedback is Feedback.FULL
+        rounds: Any
+        if self._encoder is not None:
+            rounds = ActionRecords.of([{"actions": {"0": {}, "1": {}}}] if X is None else X)[:1]
+            right: Any = rounds[0].ids[0]
+        else:
+            if X is None:
+                zeros = np.zeros((2, self.problem.n_features or 1))
+                X = sp.csr_array(zeros) if sparse else zeros
+            rounds, right = given.rounds(X)[:1], 0
+            as_sparse = rounds.sparse if self._engine.state is None else sparse
+            given.engine.begin(rounds.width, as_sparse, rounds.longest or 1.0)
         if one_by_one:
-            full = self.problem.feedback is Feedback.FULL
-            self.learn(self.decide(actions=rounds[0]), **({"action": 0} if full else {"correct": True}))
+            self.learn(self.decide(actions=rounds[0]), **({"action": right} if full else {"correct": True}))
+            if not self._engine.algorithm.CARD.own_coin:
+                feedback: dict[str, Any] = {"truth": right} if full else {"correct": True}
+                self.learn_logged(None, None, 1.0, actions=rounds[0], action=right, **feedback)
             self.scores(rounds)
         if play and not self._engine.epsilon:
-            self.play(rounds, [0])
+            self.play(rounds, [right])
 
     def _untrained(self) -> "Learner":
         """A learner made with the same arguments, that has learned nothing."""
@@ -893,7 +1041,9 @@ class Learner:
             **{"epsilon": engine["epsilon"] or None, **engine["overrides"]},
         )
         if tree["features"] is not None:
-            encoder = in_file.from_tree(tree["features"], self.problem.n_features)
+            if self.problem.n_features == 0 and engine["state"] is not None:
+                raise ValueError("a state without features")
+            encoder = in_file.from_tree(tree["features"], self.problem.n_features, actions=actions)
             self._encoder = self._arguments.encoder = encoder
             self._engine.problem = self.problem._replace(encoded=True)
         self._engine.restore(engine)
@@ -967,7 +1117,7 @@ class Learner:
             NoBoundError: no theorem covers this run; the message says why.
             InputError: the arguments are not those of this run.
         """
-        rounds = None
+        rounds: Any = None
         if self._actions is None:
             truth = self._classes.codes(y)
         else:
@@ -983,7 +1133,9 @@ class Learner:
         self._check_theorem_covers_run()
         self._conditions.check_loss_known(engine.algorithm, problem)
         examples: Any = rounds
-        if rounds is None:
+        if isinstance(rounds, ActionRecords):
+            examples = rounds = self._rounds_again(rounds)
+        elif rounds is None:
             examples = checked(X) if self._encoder is None else self._encoded_again(self._encoder, X)
         if examples.width != problem.n_features:
             raise InputError(f"X has {examples.width} columns; the learner knows {problem.n_features} features")
@@ -991,7 +1143,7 @@ class Learner:
             problem = problem._replace(norm=self._conditions.longest)
         if isinstance(trace, ActionTrace):
             engine.check_own_trace(trace, trace.truth)
-            if not np.array_equal(trace.right_actions, truth):
+            if not np.array_equal(trace.rows_of(trace.truth) if self._encoder is None else trace.truth, truth):
                 raise InputError("the right actions of this trace are not those of y")
         elif trace is not None:
             engine.check_own_trace(trace, truth)
@@ -1010,6 +1162,19 @@ class Learner:
             )
         return Examples(examples.rows, self.problem.n_features, examples.norms)
 
+    def _rounds_again(self, rounds: ActionRecords) -> ActionExamples:
+        """`_encoded_again`, of rounds of actions by name."""
+        encoder = cast(ActionEncoder, self._encoder)
+        if encoder.freed:
+            raise NoBoundError("actions that were not offered any more have lost their columns: no bound is known")
+        fresh = ActionEncoder(encoder.features)
+        examples = fresh.encode_rounds(rounds, learn=True)
+        if not state_tree.same(in_file.as_tree(fresh), in_file.as_tree(encoder)):
+            raise NoBoundError(
+                "X does not hold the rounds that were played, all of them, from the first, in their order"
+            )
+        return replace(examples, width=self.problem.n_features)
+
     def check(self, X: Any) -> Any:
         """Check examples once, to use them several times, whole or by index. Changes nothing.
 
@@ -1025,7 +1190,8 @@ class Learner:
         """
         if self._actions is not None:
             rounds = self._actions.rounds(X)
-            self._actions.check_norm(rounds.longest, "actions")
+            if self._encoder is None:
+                self._actions.check_norm(rounds.longest, "actions")
             return rounds
         examples = self._arguments.examples(X)
         if self._encoder is None:
@@ -1043,6 +1209,8 @@ class Learner:
     ) -> None:
         """Raise the error that `learn_logged` would raise for this feedback. Changes nothing.
 
+        With `actions=True`, label and truth are actions, and `available` is needed: all actions that could be played.
+
         Args:
             label: the label that was played.
             correct: bandit feedback: whether the label was correct.
@@ -1051,26 +1219,26 @@ class Learner:
             available: the labels that could be played; None: all labels.
         """
         if self._actions is not None:
-            raise SettingError("check_feedback is for labels, not for actions with features")
+            self._actions.check_feedback(label, available, truth, correct, reward)
+            return
         allowed = self._arguments.available(available)
         self._arguments.feedback(self._classes.code(label), allowed, truth, correct, reward)
 
 
-def _check_actions(algorithm: str, n_classes: Any, classes: Any, features: Any, feedback: Any) -> None:
+def _check_actions(algorithm: str, n_classes: Any, classes: Any, feedback: Any) -> None:
     """Refuse settings that do not go with `actions=True`."""
     if n_classes is not None or classes is not None:
         raise SettingError("with actions=True every round brings its own actions: leave out n_classes and classes")
-    if features is not None:
-        raise SettingError("actions are given as arrays: leave out features=..., and give n_features=... if you like")
     if not load(algorithm).CARD.actions:
         raise SettingError(f"{algorithm} does not support actions=True; algorithms that do: {able('actions')}")
     if not isinstance(feedback, str) or feedback not in ("full", "bandit"):
         raise SettingError(f"feedback={feedback!r}: actions=True is for feedback 'full' or 'bandit'")
 
 
-def _new_encoder(features: Any, algorithm: str, n_features: Any, norm: Any) -> Encoder:
+def _new_encoder(features: Any, algorithm: str, n_features: Any, norm: Any, actions: bool) -> Encoder:
     if n_features is not None or norm is not None:
         raise SettingError("features=... fixes width and norm of examples: leave out n_features=... and norm=...")
     if not load(algorithm).CARD.growth.possible:
         raise SettingError(f"{algorithm} cannot grow, and examples by name bring new words: use another algorithm")
-    return Encoder(as_features(features))
+    declared = as_features(features, actions=actions)
+    return ActionEncoder(declared) if actions else Encoder(declared)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from gaptron.data.examples import Table, as_table, csr
 from gaptron.errors import StreamError
 from gaptron.offpolicy.checks import as_examples, checked_policy
-from gaptron.offpolicy.json_lines import MalformedError
 from gaptron.offpolicy.log import Log, checked_log, encoded
+from gaptron.streams.json_lines import MalformedError
 from gaptron.streams.source import Source
 
 

@@ -7,12 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gaptron.data.examples import LARGEST_NORM, SMALLEST_NORM, Examples, Table, first_not_finite, norms, parts_of
-from gaptron.data.values import MIN_PROPENSITY
+from gaptron.data.values import CLOSE, MIN_PROPENSITY, ROUNDED
 from gaptron.streams.raw_chunk import ErrorAt
 from gaptron.types import Integers, Matrix, Vector
-
-CLOSE = 1e-4  # tolerated error of a sum of probabilities, and of a propensity: some loggers write float32
-ROUNDED = 1e-6  # a probability may exceed 1 by this much and counts as 1
 
 
 def as_examples(table: Table, error_at: ErrorAt) -> Examples:

@@ -1,7 +1,7 @@
 """Writing decisions to a log as their feedback arrives."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -9,12 +9,70 @@ from gaptron.data.feedback import as_correct, as_reward
 from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, InputError, StreamError
 from gaptron.learner.decision import Decision
-from gaptron.offpolicy.json_lines import MalformedError, encode, parse
 from gaptron.offpolicy.jsonl import classes_of, decision_line, header, json_features, json_named_features, labels_of
 from gaptron.offpolicy.line_file import LineFile
+from gaptron.streams.json_lines import MalformedError, encode, parse
 
 
-class DecisionLog:
+class GrowingLog:
+    """A file of lines that grows, and its life: opened by the first line, opened again after a failure, closed.
+
+    Args:
+        path: the file.
+        sync: whether to wait after each line until it is on disk.
+
+    Raises:
+        StreamError: the file's compression format buffers lines (.bz2, .xz).
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, sync: bool = False) -> None:
+        self.path = os.fspath(path)
+        if self.path.lower().endswith((".bz2", ".xz")):
+            raise StreamError(
+                self.path, "this compression buffers lines: use .gz or no compression, and save_log to convert"
+            )
+        self._sync = sync
+        self._file: LineFile | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """Close the file. Later calls of `write` are refused."""
+        self._closed = True
+        if self._file is not None:
+            self._file.close()
+
+    def _checked(self, decision: Decision, correct: Any, reward: Any) -> float:
+        """Check that a decision can be written, and return its reward."""
+        if self._closed:
+            raise DecisionError(f"{self.path} is closed: open a new {type(self).__name__} on it")
+        if (correct is None) == (reward is None):
+            raise DecisionError("give either correct=True or False, or reward=...")
+        value = float(as_correct(correct)) if reward is None else as_reward(reward)
+        if not decision.propensity >= MIN_PROPENSITY:
+            raise DecisionError(
+                f"the label of round {decision.round} has propensity {decision.propensity:g}; a log holds those of at "
+                f"least {MIN_PROPENSITY:g}: leave the round out, or make the learner with epsilon=..."
+            )
+        return value
+
+    def _append(self, line: bytes, open_file: Callable[[], LineFile]) -> None:
+        if self._file is None:
+            self._file = open_file()
+        try:
+            self._file.append(line)
+        except BaseException:
+            self._file.close()
+            self._file = None  # the next write opens the file again and repairs it if necessary
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class DecisionLog(GrowingLog):
     """A JSON-lines file to which decisions are appended; use it in a `with` statement, or call `close`.
 
     When `write` returns, the operating system has the line, so that a killed process loses none. A write that fails,
@@ -32,15 +90,8 @@ class DecisionLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, sync: bool = False) -> None:
-        self.path = os.fspath(path)
-        if self.path.lower().endswith((".bz2", ".xz")):
-            raise StreamError(
-                self.path, "this compression buffers lines: use .gz or no compression, and save_log to convert"
-            )
-        self._sync = sync
-        self._file: LineFile | None = None
+        super().__init__(path, sync=sync)
         self._header: dict[str, Any] | None = None
-        self._closed = False
 
     def write(
         self,
@@ -62,11 +113,7 @@ class DecisionLog:
             DecisionError: The decision does not fit this log, or the log is closed.
             StreamError: The file cannot be written.
         """
-        if self._closed:
-            raise DecisionError(f"{self.path} is closed: open a new DecisionLog on it")
-        if (correct is None) == (reward is None):
-            raise DecisionError("give either correct=True or False, or reward=...")
-        value = float(as_correct(correct)) if reward is None else as_reward(reward)
+        value = self._checked(decision, correct, reward)
         learner = decision._owner
         by_name = learner.features is not None
         if by_name != (x is not None):
@@ -80,11 +127,6 @@ class DecisionLog:
             raise DecisionError(
                 f"labels were added after round {decision.round}, so its decision does not fit this log any more"
             )
-        if not decision.propensity >= MIN_PROPENSITY:
-            raise DecisionError(
-                f"the label of round {decision.round} has propensity {decision.propensity:g}; a log holds those of at "
-                f"least {MIN_PROPENSITY:g}: leave the round out, or make the learner with epsilon=..."
-            )
         line = decision_line(
             json_features(learner._row_of(decision)) if x is None else json_named_features(x),
             decision.label,
@@ -95,20 +137,8 @@ class DecisionLog:
         )
         if self._header is not None and self._header != first:
             raise DecisionError("this decision has other labels or features than the decisions in this log")
-        if self._file is None:
-            self._file, self._header = self._open(first), first
-        try:
-            self._file.append(encode(line))
-        except BaseException:
-            self._file.close()
-            self._file = None  # the next write opens the file again and repairs it if necessary
-            raise
-
-    def close(self) -> None:
-        """Close the file. Later calls of `write` are refused."""
-        self._closed = True
-        if self._file is not None:
-            self._file.close()
+        self._append(encode(line), lambda: self._open(first))
+        self._header = first
 
     def _open(self, first: dict[str, Any]) -> LineFile:
         def check_first(line: bytes) -> None:
@@ -121,9 +151,3 @@ class DecisionLog:
                 raise StreamError(self.path, "is a log with other labels or features: give the new log another name")
 
         return LineFile(self.path, encode(first), check_first, sync=self._sync)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()

@@ -18,21 +18,19 @@ from typing import Any, NamedTuple
 
 from gaptron.errors import StreamError
 from gaptron.offpolicy.builder import LogBuilder, LoggedDecision
-from gaptron.offpolicy.checks import CLOSE
-from gaptron.offpolicy.json_lines import (
+from gaptron.offpolicy.jsonl import json_features, labels_of
+from gaptron.offpolicy.log import Log
+from gaptron.streams import vw
+from gaptron.streams.actions.dsjson import action_number, decision, distribution
+from gaptron.streams.json_lines import (
     LogLines,
     MalformedError,
     encode,
     get,
     is_column,
     number,
-    numbers,
     policy_probabilities,
-    short,
 )
-from gaptron.offpolicy.jsonl import json_features, labels_of
-from gaptron.offpolicy.log import Log
-from gaptron.streams import vw
 from gaptron.streams.source import Source
 
 SHARED = "x"  # namespace of the features on our own lines
@@ -104,42 +102,21 @@ def _event(line: dict[str, Any]) -> Event:
     actions = get(context, "_multi")
     if not isinstance(actions, list) or len(actions) < 2:
         raise MalformedError("c._multi must be an array of at least two actions")
-    K, order = len(actions), _order(line, len(actions))
-    played = _action_number(get(line, "_label_Action"), "_label_Action", K)
-    propensity = number(get(line, "_label_probability"), "_label_probability")
-    if played != order[0]:
-        raise MalformedError(f"_label_Action is {played}, but a starts with {order[0]}")
-    distribution = None
-    if "p" in line:
-        logged = numbers(line["p"], "p", K)
-        if not abs(logged[0] - propensity) <= CLOSE * abs(propensity):
-            raise MalformedError(f"_label_probability is {propensity:g}, but p starts with {logged[0]:g}")
-        distribution = [p for _, p in sorted(zip(order, logged))]
+    K = len(actions)
+    order, played, propensity = decision(line, K)
+    drawn_from = distribution(line, order, propensity)
     cost = number(get(line, "_label_cost"), "_label_cost")
     if not -1.0 <= cost <= 0.0:
         raise MalformedError(f"_label_cost {cost:g} is not in [-1, 0]: the cost of a reward in [0, 1] is -reward")
     shared = {name: value for name, value in context.items() if name != "_multi"}
     available = _available(line["available"], K) if "available" in line else None
-    return Event(shared, actions, LoggedDecision([], [], played - 1, propensity, -cost, distribution, available))
+    return Event(shared, actions, LoggedDecision([], [], played, propensity, -cost, drawn_from, available))
 
 
 def _available(actions: Any, K: int) -> list[int]:
     if not isinstance(actions, list) or not actions:
         raise MalformedError("available is not an array of at least one action")
-    return [_action_number(action, "available", K) - 1 for action in actions]
-
-
-def _order(line: dict[str, Any], K: int) -> list[int]:
-    order = [_action_number(action, "a", K) for action in get(line, "a")] if isinstance(get(line, "a"), list) else []
-    if sorted(order) != list(range(1, K + 1)):
-        raise MalformedError(f"a must name each of the {K} actions of c._multi once, from 1")
-    return order
-
-
-def _action_number(value: Any, name: str, K: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= K:
-        raise MalformedError(f"{name} is {short(value)}, not one of 1..{K}")
-    return value
+    return [action_number(action, "available", K) - 1 for action in actions]
 
 
 def _is_numbered(shared: dict[str, Any]) -> bool:

@@ -20,13 +20,16 @@ lay below it otherwise.
 """
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from gaptron.data.examples import Table, norms
+from gaptron.data.examples import Table, csr, norms
 from gaptron.errors import SettingError
+from gaptron.features import ActionEncoder, Features
+from gaptron.offpolicy.action_log import ActionLog
 from gaptron.offpolicy.log import Log
 from gaptron.types import Integers, Matrix, Vector
 
@@ -85,14 +88,17 @@ def doubly_robust(
     return _normal("doubly robust", terms, float(terms.mean()), level, variance)
 
 
-def variance_over_draws(play: Matrix, distribution: Matrix, costs: Matrix, baseline: Any) -> float:
+def variance_over_draws(
+    play: Matrix, distribution: Matrix, costs: Matrix, baseline: Any, sums: Callable[[Matrix], Vector]
+) -> float:
     """Mean over the rounds of the variance of w·(m - baseline), over everything the logger could have drawn.
 
     The label is k with probability p(k), and m then has mean `costs`; m² ≤ m because mistakes lie in [0, 1].
+    `sums` adds the numbers of the labels of each round.
     """
     squares: Matrix = np.divide(play * play, distribution, out=np.zeros_like(play), where=distribution > 0.0)
-    second = (squares * (costs * (1.0 - 2.0 * baseline) + baseline * baseline)).sum(axis=1)
-    first = np.where(distribution > 0.0, play * (costs - baseline), 0.0).sum(axis=1)
+    second = sums(squares * (costs * (1.0 - 2.0 * baseline) + baseline * baseline))
+    first = sums(np.where(distribution > 0.0, play * (costs - baseline), 0.0))
     return max(0.0, float((second - first * first).mean()))
 
 
@@ -115,30 +121,61 @@ def _normal(name: str, terms: Vector, value: float, level: float, variance: floa
 # --- the reward model ---------------------------------------------------------------------------------------
 
 
-def predict_rewards(log: Log) -> Matrix:
+def predict_rewards(log: Log | ActionLog) -> Matrix | Vector:
     """Predict the reward of every label in every round, T × K, in [0, 1], by one ridge regression per label.
+
+    Of actions, whose number differs from round to round, one number each, by one regression on context and features.
 
     A prediction must not depend on the feedback of its own round, or the intervals would be invalid. Cross-fitting
     ensures that where rounds are independent, but in the log of a learner later rounds depend on earlier feedback. The
     predictions for a round therefore come from a fit on earlier rounds only, refitted whenever the log has doubled.
     """
+    if isinstance(log, ActionLog):
+        return _predicted_of_actions(log)
     predicted = np.full((log.n_rounds, log.n_classes), 1.0 / log.n_classes)
-    start = FIRST_FIT
-    while start < log.n_rounds:
-        part = slice(start, 2 * start)
+    for start, part in _fits(log.n_rounds):
         predicted[part] = _fitted(log.X[:start], log.codes[:start], log.reward[:start], log.X[part], log.n_classes)
-        start *= 2
     return predicted
 
 
-def _fitted(X: Table, codes: Integers, reward: Vector, later: Table, K: int) -> Matrix:
-    from sklearn.linear_model import Ridge  # noqa: PLC0415
+def _fits(n_rounds: int) -> Iterator[tuple[int, slice]]:
+    """After how many rounds to fit, and the rounds that the fit is for."""
+    start = FIRST_FIT
+    while start < n_rounds:
+        yield start, slice(start, min(2 * start, n_rounds))
+        start *= 2
 
+
+def _fitted(X: Table, codes: Integers, reward: Vector, later: Table, K: int) -> Matrix:
     rewards = np.full((later.shape[0], K), reward.mean())
-    penalty = float(np.square(norms(X)).mean()) or 1.0  # makes the fit independent of the scale of X
+    penalty = _penalty(X)
     for label in range(K):
         played = np.flatnonzero(codes == label)
         if len(played) > 1:
-            model: Any = Ridge(alpha=penalty).fit(X[played], reward[played])
-            rewards[:, label] = model.predict(later)
+            rewards[:, label] = _ridge(X[played], reward[played], later, penalty)
     return rewards.clip(0.0, 1.0)
+
+
+def _predicted_of_actions(log: ActionLog) -> Vector:
+    rounds = ActionEncoder(Features(ids=None if log.stream.named else False)).encode_rounds(log.records, learn=True)
+    counts, first = rounds.counts, log.first
+    contexts = csr(rounds.contexts.values, rounds.contexts.indices, rounds.contexts.indptr, rounds.width)
+    X = (rounds.as_matrix() + contexts[np.repeat(np.arange(len(rounds)), counts)]).tocsr()
+    played, predicted = first[:-1] + log.stream.codes, log.uniform
+    for start, part in _fits(log.n_rounds):
+        past, rows = X[played[:start]], slice(first[part.start], first[part.stop])
+        predicted[rows] = _ridge(past, log.reward[:start], X[rows], _penalty(past)).clip(0.0, 1.0)
+    return predicted
+
+
+def _penalty(X: Table) -> float:
+    """Make a fit independent of the scale of X."""
+    return float(np.square(norms(X)).mean()) or 1.0
+
+
+def _ridge(X: Table, reward: Vector, later: Table, penalty: float) -> Vector:
+    from sklearn.linear_model import Ridge  # noqa: PLC0415
+
+    model: Any = Ridge(alpha=penalty).fit(X, reward)
+    predicted: Vector = model.predict(later)
+    return predicted

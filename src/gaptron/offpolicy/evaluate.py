@@ -12,25 +12,29 @@ for a uniform log).
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from gaptron.errors import InputError, SettingError
 from gaptron.learner import Learner
 from gaptron.offpolicy import estimates
+from gaptron.offpolicy.action_log import ActionLog
 from gaptron.offpolicy.confidence_sequence import proven_interval
 from gaptron.offpolicy.estimates import Estimate, check_level, predict_rewards, variance_over_draws
-from gaptron.offpolicy.learning import LoggedRounds, check_can_learn, check_labels
+from gaptron.offpolicy.learning import check_can_learn, check_fits, logged_rounds
 from gaptron.offpolicy.log import Log
 from gaptron.offpolicy.result import OffPolicyEstimate
-from gaptron.types import Matrix, Vector
+from gaptron.types import Vector
 
+AnyLog = Log | ActionLog
+Values = Any  # one number per round and label: a matrix, or of actions a vector
 Progress = Callable[[int], None]
 SELDOM, RARE = 10, 0.01  # unsupported: expected fewer than 10 times in the log, and less than once in 100 rounds
 REPLAY = 0x4E91A7  # separates the random numbers of a replay from those of learners
 
 
-def evaluate_frozen(learner: Learner, log: Log, *, level: float = 0.95) -> OffPolicyEstimate:
+def evaluate_frozen(learner: Learner, log: AnyLog, *, level: float = 0.95) -> OffPolicyEstimate:
     """Evaluate a learner as it is, without further learning. It must not have learned from this log.
 
     Args:
@@ -42,8 +46,24 @@ def evaluate_frozen(learner: Learner, log: Log, *, level: float = 0.95) -> OffPo
         Estimates of the learner's mistakes per round.
     """
     check_level(level)
-    check_labels(learner, log)
-    return _weighted(log, learner.distribution(log.examples_for(learner), available=log.available), level)
+    check_fits(learner, log)
+    available = log.available if isinstance(log, Log) else None
+    return _weighted(log, learner.distribution(log.examples_for(learner), available=available), level)
+
+
+def evaluate_uniform(log: ActionLog, *, level: float = 0.95) -> OffPolicyEstimate:
+    """Evaluate the policy that plays every action of a round with the same probability.
+
+    Args:
+        log: Decisions between named actions, with their propensities and rewards.
+        level: Confidence level of the intervals.
+
+    Returns:
+        Estimates of its mistakes per round.
+    """
+    check_level(level)
+    log.check_not_empty()
+    return _weighted(log, log.uniform, level)
 
 
 def evaluate_policy(log: Log, *, level: float = 0.95) -> OffPolicyEstimate:
@@ -79,7 +99,7 @@ def evaluate_policy(log: Log, *, level: float = 0.95) -> OffPolicyEstimate:
 
 
 def evaluate_learning(
-    learner: Learner, log: Log, *, level: float = 0.95, progress: Progress | None = None
+    learner: Learner, log: AnyLog, *, level: float = 0.95, progress: Progress | None = None
 ) -> OffPolicyEstimate:
     """Evaluate a learner while it learns from the log: each round is first evaluated, then learned from.
 
@@ -98,9 +118,9 @@ def evaluate_learning(
     """
     check_level(level)
     check_can_learn(learner, log)
-    play, rounds = np.empty((log.n_rounds, log.n_classes)), LoggedRounds(learner, log)
+    play, rounds = log.new_values(), logged_rounds(learner, log)
     for t in range(log.n_rounds):
-        play[t] = rounds.distribution(t)
+        play[log.place(t)] = rounds.distribution(t)
         rounds.learn(t, log.propensity[t])
         if progress is not None:
             progress(1)
@@ -108,7 +128,7 @@ def evaluate_learning(
 
 
 def replay(
-    learner: Learner, log: Log, *, level: float = 0.95, seed: int = 0, progress: Progress | None = None
+    learner: Learner, log: AnyLog, *, level: float = 0.95, seed: int = 0, progress: Progress | None = None
 ) -> OffPolicyEstimate:
     """Simulate a run of the learner with the rounds for which the log has the feedback it needs.
 
@@ -132,12 +152,13 @@ def replay(
     check_can_learn(learner, log)
     # Not default_rng(seed): a logger with the same seed drew its labels with those numbers.
     rng, smallest = np.random.default_rng([seed, REPLAY]), log.smallest_propensity
-    play, kept, rounds = np.empty((log.n_rounds, log.n_classes)), [], LoggedRounds(learner, log)
+    play, kept, rounds = log.new_values(), [], logged_rounds(learner, log)
     for t, u in enumerate(rng.random(log.n_rounds)):
-        play[t] = rounds.distribution(t)
-        code = log.codes[t]
-        if u < play[t, code] * smallest / log.propensity[t]:
-            rounds.learn(t, play[t, code])
+        distribution = rounds.distribution(t)
+        play[log.place(t)] = distribution
+        propensity = float(distribution[log.codes[t]])
+        if u < propensity * smallest / log.propensity[t]:
+            rounds.learn(t, propensity)
             kept.append(t)
         if progress is not None:
             progress(1)
@@ -160,7 +181,7 @@ def replay(
     )
 
 
-def _weighted(log: Log, play: Matrix, level: float) -> OffPolicyEstimate:
+def _weighted(log: AnyLog, play: Values, level: float) -> OffPolicyEstimate:
     """All estimates of a policy that would have played label k of round t with probability play[t, k]."""
     weights = _weights(log, play)
     _check_overlap(log, weights)
@@ -170,7 +191,7 @@ def _weighted(log: Log, play: Matrix, level: float) -> OffPolicyEstimate:
 
 
 def _result(
-    log: Log,
+    log: AnyLog,
     found: tuple[Estimate, ...],
     weights: Vector,
     unsupported: float | None,
@@ -182,22 +203,24 @@ def _result(
     return OffPolicyEstimate(found, proven, logged, level, T, T, weights, unsupported, skewness, log.near_certain)
 
 
-def _check_overlap(log: Log, weights: Vector) -> None:
+def _check_overlap(log: AnyLog, weights: Vector) -> None:
     if not weights.any():
         raise InputError(
             f"{log.name}: the policy would have played none of the logged labels, so this log cannot evaluate it"
         )
 
 
-def estimate_all(log: Log, play: Matrix, weights: Vector, costs: Matrix, level: float) -> tuple[Estimate, ...]:
+def estimate_all(log: AnyLog, play: Values, weights: Vector, costs: Values, level: float) -> tuple[Estimate, ...]:
     """Compute the three estimates, given a prediction of every label's mistake in every round."""
     mistakes = log.mistakes
-    expected: Vector = (play * costs).sum(axis=1)
+    expected = log.sums(play * costs)
 
-    def variance(costs: Matrix, baseline: float | Matrix) -> float:
-        return 0.0 if log.distribution is None else variance_over_draws(play, log.distribution, costs, baseline)
+    def variance(costs: Values, baseline: float | Values) -> float:
+        if log.distribution is None:
+            return 0.0
+        return variance_over_draws(play, log.distribution, costs, baseline, log.sums)
 
-    predicted = costs[np.arange(log.n_rounds), log.codes]
+    predicted = log.of_played(costs)
     doubly_robust = estimates.doubly_robust(weights, mistakes, predicted, expected, level, variance(costs, costs))
     # Predictions of more mistakes than this policy can make would widen the other intervals needlessly.
     costs = costs * min(1.0, doubly_robust.high / max(float(expected.mean()), 1e-300))
@@ -215,12 +238,12 @@ def _skewness(terms: Vector) -> float:
     return 0.0 if deviation == 0.0 else float((centred**3).mean()) / deviation**3
 
 
-def _weights(log: Log, play: Matrix) -> Vector:
-    weights: Vector = play[np.arange(log.n_rounds), log.codes] / log.propensity
+def _weights(log: AnyLog, play: Values) -> Vector:
+    weights: Vector = log.of_played(play) / log.propensity
     return weights
 
 
-def _unsupported(log: Log, play: Matrix) -> float | None:
+def _unsupported(log: AnyLog, play: Values) -> float | None:
     if log.distribution is None:
         return None
     limit = min(SELDOM / log.n_rounds, RARE)

@@ -1,27 +1,20 @@
 """Read and write log files; the extension determines the format."""
 
-import bz2
 import io
-import lzma
 import os
-import zlib
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from gaptron.data import atomic_file
 from gaptron.errors import InputError, SettingError, StreamError
 from gaptron.offpolicy import dsjson, jsonl, obp
-from gaptron.offpolicy.json_lines import plain_classes
 from gaptron.offpolicy.log import Log
+from gaptron.streams.compression import compressed
+from gaptron.streams.json_lines import plain_classes
 from gaptron.streams.source import Source
 
-_COMPRESSORS: dict[str, Any] = {
-    ".gz": lambda: zlib.compressobj(wbits=31),  # 31: with the header and checksum of a .gz file
-    ".bz2": bz2.BZ2Compressor,
-    ".xz": lzma.LZMACompressor,
-}
 DAMAGED = ("refuse", "skip")
 
 
@@ -102,21 +95,11 @@ def save_log(log: Log, path: str | os.PathLike[str], *, format: str | None = Non
     if form == "obp":
         chunks: Iterable[bytes] = _zipped(log)
     else:
-        chunks = _compressed(jsonl.write(log) if form == "jsonl" else dsjson.write(log), target.suffixes[1])
+        chunks = compressed(jsonl.write(log) if form == "jsonl" else dsjson.write(log), target.suffixes[1])
     try:
         atomic_file.replace(target.path, chunks)
     except OSError as problem:
         raise StreamError(target.name, f"cannot be written ({problem.strerror or problem})") from None
-
-
-def _compressed(lines: Iterator[bytes], extension: str) -> Iterator[bytes]:
-    if not extension:
-        yield from lines
-        return
-    compressor = _COMPRESSORS[extension]()
-    for line in lines:
-        yield compressor.compress(line)
-    yield compressor.flush()
 
 
 def _zipped(log: Log) -> list[bytes]:

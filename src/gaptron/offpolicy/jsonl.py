@@ -21,7 +21,8 @@ from gaptron.data.labels import Classes
 from gaptron.errors import InputError, StreamError
 from gaptron.features.cells import Cell, Time, cell
 from gaptron.offpolicy.builder import LogBuilder, LoggedDecision
-from gaptron.offpolicy.json_lines import (
+from gaptron.offpolicy.log import Log
+from gaptron.streams.json_lines import (
     WIDEST,
     LogLines,
     MalformedError,
@@ -34,7 +35,6 @@ from gaptron.offpolicy.json_lines import (
     policy_probabilities,
     short,
 )
-from gaptron.offpolicy.log import Log
 from gaptron.streams.source import Source
 from gaptron.types import Row, SparseRow
 

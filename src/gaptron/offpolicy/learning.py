@@ -5,6 +5,7 @@ from typing import Any
 from gaptron.algorithms import able, load
 from gaptron.errors import InputError, SettingError
 from gaptron.learner import Learner
+from gaptron.offpolicy.action_log import ActionLog
 from gaptron.offpolicy.log import Log
 from gaptron.types import Feedback, Vector
 
@@ -31,9 +32,35 @@ class LoggedRounds:
         self._learner.learn_logged(self._examples[t], label, propensity, available=available, **feedback)
 
 
-def check_can_learn(learner: Learner, log: Log) -> None:
+class LoggedActions:
+    """`LoggedRounds`, of a log of named actions."""
+
+    def __init__(self, learner: Learner, log: ActionLog) -> None:
+        self._learner, self._log = learner, log
+        self._rounds = log.examples_for(learner)
+        self._learns_rewards = load(learner.algorithm).CARD.rewards
+
+    def distribution(self, t: int) -> Vector:
+        """Return the distribution from which the learner, as it is now, would draw the action of round t."""
+        distribution: Vector = self._learner.distribution(self._rounds[t : t + 1])
+        return distribution
+
+    def learn(self, t: int, propensity: float) -> None:
+        """Learn from round t, whose action counts as drawn with this propensity."""
+        reward = self._log.reward.item(t)
+        feedback: dict[str, Any] = {"reward": reward} if self._learns_rewards else {"correct": bool(reward)}
+        given, action = self._rounds[t], self._log.stream.action(t)
+        self._learner.learn_logged(actions=given, action=action, propensity=propensity, **feedback)
+
+
+def logged_rounds(learner: Learner, log: Log | ActionLog) -> LoggedRounds | LoggedActions:
+    """Return the rounds of a log for a learner."""
+    return LoggedActions(learner, log) if isinstance(log, ActionLog) else LoggedRounds(learner, log)
+
+
+def check_can_learn(learner: Learner, log: Log | ActionLog) -> None:
     """Refuse a log that this learner cannot learn from, before it learns anything."""
-    check_labels(learner, log)
+    check_fits(learner, log)
     if learner.problem.feedback is not Feedback.BANDIT:
         raise SettingError("a log reveals only the reward of the label played: give the learner feedback='bandit'")
     card = load(learner.algorithm).CARD
@@ -51,9 +78,14 @@ def check_can_learn(learner: Learner, log: Log) -> None:
         )
 
 
-def check_labels(learner: Learner, log: Log) -> None:
+def check_fits(learner: Learner, log: Log | ActionLog) -> None:
     """Refuse an empty log, a log with other labels, and restricted labels if the algorithm cannot restrict them."""
     log.check_not_empty()
+    if isinstance(log, ActionLog):
+        log.examples_for(learner)
+        return
+    if learner.problem.actions:
+        raise InputError(f"{log.name}: this is a log of labels, but the learner chooses between actions")
     if learner.classes != log.classes:
         raise InputError(f"{log.name}: its labels differ from the learner's: give the learner classes=log.classes")
     if log.available is not None and not load(learner.algorithm).CARD.available:

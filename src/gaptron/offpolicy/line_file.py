@@ -16,7 +16,7 @@ from io import FileIO
 
 from gaptron.data import atomic_file
 from gaptron.errors import StreamError
-from gaptron.offpolicy.json_lines import DamagedLogWarning, MalformedError, parse
+from gaptron.streams.json_lines import DamagedLogWarning, MalformedError, parse
 
 try:
     import fcntl

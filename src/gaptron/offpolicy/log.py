@@ -169,6 +169,45 @@ class Log:
         """Share of rounds with propensity 0.99 or more, which say almost nothing about other labels."""
         return float((self.propensity >= NEAR_CERTAIN).mean())
 
+    def new_values(self) -> Matrix:
+        """Return a matrix with room for one number per round and label."""
+        return np.empty((self.n_rounds, self.n_classes))
+
+    def place(self, t: int) -> int:
+        """Return where the labels of a round are in such a matrix.
+
+        Args:
+            t: Index of the round.
+
+        Returns:
+            Its row.
+        """
+        return t
+
+    def of_played(self, values: Matrix) -> Vector:
+        """Return the numbers of the labels that were played.
+
+        Args:
+            values: One number per round and label.
+
+        Returns:
+            One number per round.
+        """
+        played: Vector = values[np.arange(self.n_rounds), self.codes]
+        return played
+
+    def sums(self, values: Matrix) -> Vector:
+        """Sum over the labels of each round.
+
+        Args:
+            values: One number per round and label.
+
+        Returns:
+            One number per round.
+        """
+        total: Vector = values.sum(axis=1)
+        return total
+
     def available_at(self, t: int) -> NDArray[np.bool_] | None:
         """Return which labels were available in one round.
 

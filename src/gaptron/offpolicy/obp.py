@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
-from gaptron.offpolicy.json_lines import MalformedError, plain_classes
 from gaptron.offpolicy.log import Log
+from gaptron.streams.json_lines import MalformedError, plain_classes
 from gaptron.streams.npz import check_archive
 from gaptron.streams.source import Source
 

@@ -80,13 +80,27 @@ def action_world(name: str, n_rounds: int = 10_000, seed: int = 0) -> ActionStre
     Returns:
         The stream, with the expected reward of every action.
     """
+    return encoded(name, world_rounds(name, n_rounds, seed))
+
+
+def world_rounds(name: str, n_rounds: int = 10_000, seed: int = 0) -> Iterator[WorldRound]:
+    """Generate the rounds of a world by name, without making rows of numbers.
+
+    Args:
+        name: one of `WORLDS`.
+        n_rounds: the number of rounds.
+        seed: the seed of the random numbers.
+
+    Returns:
+        The rounds.
+    """
     if name not in WORLDS:
         raise InputError(f"there is no world of actions {name!r}; there are {', '.join(WORLDS)}")
     if not 1 <= n_rounds <= MOST_ROUNDS:
         raise InputError(f"rounds must be a number from 1 to {MOST_ROUNDS}, not {n_rounds}")
     if seed < 0:
         raise InputError(f"seed must not be negative, but is {seed}")
-    return encoded(name, islice(WORLDS[name](n_rounds, np.random.default_rng(seed)), n_rounds))
+    return islice(WORLDS[name](n_rounds, np.random.default_rng(seed)), n_rounds)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------

@@ -17,12 +17,14 @@ from gaptron.streams.clicks import clicks
 from gaptron.streams.stream import Stream
 from gaptron.streams.synthetic import alternating, synnonsep, synsep, synswitch, twolabels, xor
 
+Options = Mapping[str, tuple[str, Callable[[str], Any]]]  # option → (parameter, parser of its value)
+
 
 class Named(NamedTuple):
     """A function that returns a stream, and the options that may follow its name."""
 
     make: Callable[..., Stream]
-    options: Mapping[str, tuple[str, Callable[[str], Any]]]  # option → (parameter, parser of its value)
+    options: Options
 
 
 def digits() -> Stream:
@@ -52,7 +54,7 @@ def _options(parse: Callable[[str], Any], *names: str) -> dict[str, tuple[str, C
     return {name: (name, parse) for name in names}
 
 
-_ROUNDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {"rounds": ("n_rounds", as_whole), "seed": ("seed", as_whole)}
+_ROUNDS: Options = {"rounds": ("n_rounds", as_whole), "seed": ("seed", as_whole)}
 _DOCUMENTS = {**_ROUNDS, **_options(as_whole, "topics")}
 
 NAMED = {
@@ -86,8 +88,22 @@ NAMED = {
 
 def make(source: str) -> Stream:
     """Return the stream of a name with options, `name:option=value,option=value`."""
+    name, settings = read_options(source, lambda name: NAMED[name].options)
+    return NAMED[name].make(**settings)
+
+
+def read_options(source: str, options: Callable[[str], Options]) -> tuple[str, dict[str, Any]]:
+    """Read a name with options, `name:option=value,option=value`.
+
+    Args:
+        source: the name with its options.
+        options: returns, for a name, each option with the name of its argument and how its value is read.
+
+    Returns:
+        The name, and the arguments.
+    """
     name, _, tail = source.partition(":")
-    known = NAMED[name].options
+    known = options(name)
     settings = {}
     for pair in filter(None, tail.split(",")):
         option, _, value = pair.partition("=")
@@ -100,4 +116,4 @@ def make(source: str) -> Stream:
         if parsed is None:
             raise InputError(f"{source}: {option} cannot be {value!r}")
         settings[parameter] = parsed
-    return NAMED[name].make(**settings)
+    return name, settings

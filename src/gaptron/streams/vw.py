@@ -29,7 +29,7 @@ WIDTH = 2**18
 MAX_WIDTH = 2**31  # of the compiled parser
 
 
-class _MalformedError(ValueError):
+class MalformedLineError(ValueError):
     """A problem in a line."""
 
 
@@ -91,7 +91,7 @@ def _parse_compiled(text: Text, n_features: int) -> RawChunk | None:
                 label_ids[-1 - slot] = labels.setdefault(_label(data[start:stop]), len(labels))
             else:
                 values[slot] = float(values[slot]) * _number(data[start:stop])  # may be infinite, without a warning
-        except _MalformedError:
+        except MalformedLineError:
             return None
     n_values = ends[rows]
     X = csr(values[:n_values], indices[:n_values], ends[: rows + 1], n_features)
@@ -106,12 +106,12 @@ def _parse(text: Text, n_features: int) -> RawChunk:
         try:
             head, bar, _ = line.partition(b"|")
             if not bar:
-                raise _MalformedError("no | before the features")
+                raise MalformedLineError("no | before the features")
             labels.append(_label(head))
-            for key, value in _features(line):
-                indices.append(column(key, n_features))
-                values.append(value)
-        except _MalformedError as problem:
+            for namespace, name, value in features(line):
+                indices.append(column(namespace + b"^" + name, n_features))
+                values.append(1.0 if value is None else value)
+        except MalformedLineError as problem:
             raise StreamError(text.source, str(problem), number) from None
         ends.append(len(indices))
     rows_read = csr(np.array(values), np.array(indices, dtype=np.int64), np.array(ends), n_features)
@@ -129,19 +129,20 @@ def _label(head: bytes) -> str:
     try:
         tokens = head.decode().split()
     except UnicodeDecodeError:
-        raise _MalformedError("the label is not UTF-8 text") from None
+        raise MalformedLineError("the label is not UTF-8 text") from None
     if tokens and (tokens[-1].startswith("'") or not head[-1:].isspace()):
         tokens.pop()
     if not tokens:
-        raise _MalformedError("no label: put one, and a space, before the first |")
+        raise MalformedLineError("no label: put one, and a space, before the first |")
     if len(tokens) > 2:
-        raise _MalformedError(f"{shown(' '.join(tokens))} is more than a label and an importance")
+        raise MalformedLineError(f"{shown(' '.join(tokens))} is more than a label and an importance")
     if len(tokens) == 2 and _number(tokens[1].encode()) != 1.0:
-        raise _MalformedError(f"importance {shown(tokens[1])[1:-1]}: weights other than 1 are not supported")
+        raise MalformedLineError(f"importance {shown(tokens[1])[1:-1]}: weights other than 1 are not supported")
     return tokens[0]
 
 
-def _features(line: bytes) -> Iterator[tuple[bytes, float]]:
+def features(line: bytes) -> Iterator[tuple[bytes, bytes, float | None]]:
+    """Yield the namespace, name and value of each feature of a line; None: it has no value, which counts as 1."""
     for part in line.split(b"|")[1:]:
         tokens = part.split()
         named = bool(tokens) and not part[:1].isspace()
@@ -150,12 +151,13 @@ def _features(line: bytes) -> Iterator[tuple[bytes, float]]:
         for token in tokens:
             name, colon, value = token.partition(b":")
             if not name:
-                raise _MalformedError(f"{shown(token)} is a value without a feature")
-            yield namespace + b"^" + name, factor * (_number(value) if colon else 1.0)
+                raise MalformedLineError(f"{shown(token)} is a value without a feature")
+            plain = not colon and factor == 1.0
+            yield namespace, name, None if plain else factor * (_number(value) if colon else 1.0)
 
 
 def _number(token: bytes) -> float:
     value = as_number(token.decode("latin-1"))
     if value is None:
-        raise _MalformedError(f"{shown(token)} is not a number")
+        raise MalformedLineError(f"{shown(token)} is not a number")
     return value
