@@ -187,6 +187,7 @@ class Copy:
     """A copy of the repository in which bugs are planted."""
 
     def __init__(self, folder: Path, timeout: float, workers: str, most: int) -> None:
+        folder = folder.resolve()  # the tests run in another folder
         self.root = folder / "repository"
         self.cache = folder / "cache"
         self.timeout, self.workers, self.most = timeout, workers, most

@@ -2,12 +2,14 @@
 
     python benchmarks/serve.py [--seconds 10] [--connections 16 64] [--store postgresql://...]
     python benchmarks/serve.py --hold 600 --rate 1000 [--store postgresql://...]
+    python benchmarks/serve.py --actions 10 50 [--seconds 10] [--connections 16 64]
     python benchmarks/serve.py --vw [--seconds 10]
 
 The callers run in this process with asyncio and compete with the process of the service for the processors. Half of the
 requests are decisions, half are their outcomes. Compare ratios within one run, not absolute numbers of different runs.
 With --hold, requests are sent at fixed times, whether or not earlier ones got a response, and a latency counts from the
-time a request was due. In PostgreSQL, a new schema is created and dropped.
+time a request was due. In PostgreSQL, a new schema is created and dropped. With --actions, the requests for decisions
+between labels (100 numbers) are compared with those among so many actions of 20 named features and a context of 5.
 """
 
 import argparse
@@ -56,8 +58,11 @@ VW = f"""
 from vowpalwabbit import Workspace
 Workspace("--oaa 10 --daemon --foreground --port {PORT} --quiet").run_parser()
 """
-ROWS = [json.dumps(row) for row in (np.random.default_rng(0).normal(size=(1000, 100)) / 10.0).tolist()]
-LABELS = [f"label-{k}" for k in range(10)]
+ROWS = [
+    f'"x":{json.dumps(row)}' for row in (np.random.default_rng(0).normal(size=(1000, 100)) / 10.0).tolist()
+]  # what a request has beside its event id
+SPEC = {"name": "m", "labels": [f"label-{k}" for k in range(10)], "features": 100}
+ACTIONS_SPEC = {"name": "m", "actions": True}
 DECISIONS = "/v1/models/m/decisions"
 
 
@@ -66,6 +71,9 @@ DECISIONS = "/v1/models/m/decisions"
 
 class Connection:
     """A connection that sends one request at a time; httpx would need more time than the service."""
+
+    def __init__(self, rows: list[str]) -> None:
+        self._rows = rows
 
     async def open(self) -> "Connection":
         """Connect."""
@@ -85,7 +93,7 @@ class Connection:
 
     async def decide(self, event: str, row: int) -> bytes:
         """Make a decision."""
-        return await self.call("POST", DECISIONS, f'{{"event_id":"{event}","x":{ROWS[row % 1000]}}}')
+        return await self.call("POST", DECISIONS, f'{{"event_id":"{event}",{self._rows[row % len(self._rows)]}}}')
 
     async def send_outcome(self, event: str, correct: bool) -> bytes:
         """Send its outcome."""
@@ -96,15 +104,32 @@ class Connection:
         self._write.close()
 
 
-async def opened(count: int) -> list[Connection]:
-    return [await Connection().open() for _ in range(count)]
+async def opened(count: int, rows: list[str] = ROWS) -> list[Connection]:
+    return [await Connection(rows).open() for _ in range(count)]
 
 
-async def as_fast_as_it_goes(connections: int, seconds: float, run: str) -> np.ndarray:
+def action_rows(n_actions: int) -> list[str]:
+    """Requests with actions of 20 features, half of them numbers, and a context of 5."""
+    rng = np.random.default_rng(0)
+
+    def features(numbers: int, words: int) -> dict[str, float | str]:
+        named = {f"n{i}": round(value, 4) for i, value in enumerate(rng.normal(size=numbers).tolist())}
+        return named | {f"w{i}": f"word-{rng.integers(10)}" for i in range(words)}
+
+    catalogue = [{"id": f"action-{k}", "features": features(10, 10)} for k in range(4 * n_actions)]
+    rows = []
+    for _ in range(200):
+        chosen = rng.choice(len(catalogue), n_actions, replace=False)
+        body = {"context": features(3, 2), "actions": [catalogue[k] for k in chosen]}
+        rows.append(json.dumps(body, separators=(",", ":"))[1:-1])
+    return rows
+
+
+async def as_fast_as_it_goes(connections: int, seconds: float, run: str, rows: list[str] = ROWS) -> np.ndarray:
     """Decide and send outcomes; return the latency of each request in ms."""
     took: list[float] = []
     end = time.perf_counter() + seconds
-    callers = await opened(connections)
+    callers = await opened(connections, rows)
 
     async def one(number: int, connection: Connection) -> None:
         count = 0
@@ -150,9 +175,9 @@ async def at_a_rate(rate: float, seconds: float, connections: int) -> tuple[np.n
 
 async def batches(seconds: float, run: str) -> float:
     """Return the decisions per second in batches of 100."""
-    connection, done, start = await Connection().open(), 0, time.perf_counter()
+    connection, done, start = await Connection(ROWS).open(), 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
-        rows = ",".join(f'{{"event_id":"{run}-{done + i}","x":{ROWS[i]}}}' for i in range(100))
+        rows = ",".join(f'{{"event_id":"{run}-{done + i}",{ROWS[i]}}}' for i in range(100))
         await connection.call("POST", f"{DECISIONS}/batch", f'{{"decisions":[{rows}]}}')
         done += 100
     connection.close()
@@ -176,15 +201,14 @@ def wait(process: subprocess.Popen) -> float:
 
 
 @contextmanager
-def server(*command: str, model: bool = True) -> Iterator[subprocess.Popen]:
+def server(*command: str, model: bool = True, spec: dict = SPEC, rows: list[str] = ROWS) -> Iterator[subprocess.Popen]:
     """Run a server with a model that is compiled."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
     try:
         wait(process)
         if model:
-            spec = {"name": "m", "labels": LABELS, "features": 100}
-            assert httpx.post(f"http://127.0.0.1:{PORT}/v1/models", json=spec, timeout=300).status_code == 201
-            asyncio.run(as_fast_as_it_goes(4, 1.0, "warm"))
+            assert httpx.post(f"http://127.0.0.1:{PORT}/v1/models", json=spec, timeout=600).status_code == 201
+            asyncio.run(as_fast_as_it_goes(4, 1.0, "warm", rows))
         yield process
     finally:
         process.kill()
@@ -221,13 +245,22 @@ def processor(process: subprocess.Popen) -> float:
 # --- what is measured -----------------------------------------------------------------------------------------------
 
 
-def measured(name: str, process: subprocess.Popen, connections: int, seconds: float, echo: float = 0.0) -> float:
+def measured(
+    name: str,
+    process: subprocess.Popen,
+    connections: int,
+    seconds: float,
+    other: float = 0.0,
+    *,
+    of: str = "the echo",
+    rows: list[str] = ROWS,
+) -> float:
     """Print the results; return the requests per second."""
     before = processor(process)
-    took = asyncio.run(as_fast_as_it_goes(connections, seconds, name.replace(" ", "-")))
+    took = asyncio.run(as_fast_as_it_goes(connections, seconds, name.replace(" ", "-"), rows))
     rate, cost = len(took) / seconds, 1e6 * (processor(process) - before) / len(took)
     p50, p99 = np.percentile(took, [50, 99])
-    share = f"  {rate / echo:.2f} of the echo" if echo else ""
+    share = f"  {rate / other:.2f} of {of}" if other else ""
     print(
         f"{name:20} {connections:3} connections {rate:7.0f} requests/s  p50 {p50:6.1f} ms  p99 {p99:6.1f} ms"
         f"  {cost:5.0f} µs of processor{share}",
@@ -254,6 +287,24 @@ def compared_with_echo(options: argparse.Namespace) -> None:
             print(f"batches of 100: {rate:.0f} decisions/s, {cost:.0f} µs of processor each")
             events = httpx.get(f"http://127.0.0.1:{PORT}/v1/models/m/report").json()["seq"]
         restarts(store, events)
+
+
+def with_actions(options: argparse.Namespace) -> None:
+    labels: dict[int, float] = {}
+    with fresh_store(options.store) as store, server(*serve(store)) as process:
+        for connections in options.connections:
+            labels[connections] = measured("labels", process, connections, options.seconds)
+    for n_actions in options.actions:
+        rows = action_rows(n_actions)
+        with server("-c", ECHO, model=False) as process:
+            for connections in options.connections:
+                measured(f"echo of {len(rows[0]) / 1000:.1f} kB", process, connections, options.seconds, rows=rows)
+        with fresh_store(options.store) as store, server(*serve(store), spec=ACTIONS_SPEC, rows=rows) as process:
+            for connections in options.connections:
+                compared = labels[connections]
+                measured(
+                    f"{n_actions} actions", process, connections, options.seconds, compared, of="labels", rows=rows
+                )
 
 
 def restarts(store: str, events: int) -> None:
@@ -340,12 +391,15 @@ def main() -> None:
     parser.add_argument("--store", default="", help="postgresql://...; by default a folder (SQLite)")
     parser.add_argument("--hold", type=float, default=0.0, help="hold a rate for this many seconds instead")
     parser.add_argument("--rate", type=float, default=1000.0, help="--hold: decisions per second, and as many outcomes")
+    parser.add_argument("--actions", type=int, nargs="+", help="compare decisions among so many actions with labels")
     parser.add_argument(
         "--vw", action="store_true", help="measure Vowpal Wabbit's daemon instead: pip install vowpalwabbit"
     )
     options = parser.parse_args()
     if options.vw:
         vw_daemon(options.seconds)
+    elif options.actions:
+        with_actions(options)
     elif options.hold:
         held(options)
     else:

@@ -561,8 +561,6 @@ def test_what_is_for_labels_is_refused_in_one_sentence():
         who.grow(classes=["a", "b"])
     with pytest.raises(DecisionError, match="in place of label"):
         who.learn_logged(PHI, 0, 0.5, correct=True)
-    with pytest.raises(SettingError, match="check_feedback"):
-        who.check_feedback(0, correct=True)
     assert who.observed is None
     trace = who.play([PHI], [0])
     with pytest.raises(InputError, match="labels"):
@@ -572,12 +570,63 @@ def test_what_is_for_labels_is_refused_in_one_sentence():
     labels = Learner(n_classes=3, norm=2.0)
     with pytest.raises(SettingError, match="rank"):
         labels.rank(PHI)
+    with pytest.raises(SettingError, match="preview"):
+        labels.preview(PHI)
     with pytest.raises(InputError, match="actions=True"):
         labels.decide(PHI[0], actions=PHI)
     with pytest.raises(DecisionError, match="actions=True"):
         labels.learn(labels.decide(PHI[0]), action=1)
     with pytest.raises(InputError, match="different"):
         _ = trace + labels.play(PHI, [0, 1, 2])
+
+
+def test_a_preview_has_scores_and_distribution_in_one_pass():
+    who = learner("bandit")
+    who.play([PHI, PHI, PHI], [0, 1, 1])
+    before = portrait(who)
+    preview = who.preview(PHI, available=[2, 0])
+    scores, p = who.scores(PHI, available=[2, 0]), who.distribution(PHI, available=[2, 0])
+    assert preview.actions == (0, 2)
+    assert preview.scores.tolist() == scores[[0, 2]].tolist()
+    assert preview.distribution.tolist() == p[[0, 2]].tolist()
+    assert [preview.actions[k] for k in preview.order] == who.rank(PHI, available=[2, 0])
+    assert portrait(who) == before
+
+
+@pytest.mark.parametrize(
+    ("feedback", "given", "problem"),
+    [
+        ("bandit", {"correct": True}, None),
+        ("bandit", {"reward": 1.0}, None),
+        ("bandit", {"reward": 1.5}, InputError),
+        ("bandit", {"correct": True, "reward": 1.0}, DecisionError),
+        ("bandit", {"truth": 2}, DecisionError),
+        ("full", {"truth": 2}, None),
+        ("full", {"truth": 1}, InputError),
+        ("full", {"correct": True}, DecisionError),
+        ("full", {}, DecisionError),
+    ],
+)
+def test_feedback_can_be_checked_before_it_is_learned_from(feedback, given, problem):
+    who = learner(feedback)
+    who.learn_logged(
+        actions=PHI, action=0, propensity=0.5, **({"truth": 0} if feedback == "full" else {"correct": True})
+    )
+    before = portrait(who)
+    for call in (
+        lambda: who.check_feedback(0, available=[0, 2], **given),
+        lambda: who.learn_logged(actions=PHI, action=0, propensity=0.5, available=[0, 2], **given),
+    ):
+        if problem is None:
+            call()
+        else:
+            with pytest.raises(problem):
+                call()
+            assert portrait(who) == before
+    with pytest.raises(InputError, match="label holds 1"):
+        who.check_feedback(1, available=[0, 2], **given)
+    with pytest.raises(InputError, match="available"):
+        who.check_feedback(0, **given)
 
 
 def test_the_default_algorithm():

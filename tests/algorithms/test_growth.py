@@ -13,7 +13,7 @@ from gaptron.errors import DecisionError, InputError, NoBoundError, SettingError
 from gaptron.learner import growth
 from gaptron.types import Growth, named
 from tests.algorithms.laws import Case, cases
-from tests.conftest import KINDS, portrait
+from tests.conftest import KINDS, portrait, random_stream
 
 BOTH = {name: KINDS[name] for name in ("dense64", "csr")}
 EITHER = [
@@ -111,6 +111,21 @@ def test_frugal_gaptron_steps_as_its_new_number_of_labels_allows():
     trace = learner.play(two.X, two.y)
     assert (trace.note("step") <= case.learner(4).settings.first).all()
     assert (trace.note("level") == 0.0).all()
+
+
+def test_a_new_label_of_frugal_gaptron_starts_at_the_mean_of_the_others():
+    """Its sums leave out the centring over labels: zero is not the middle of them."""
+    stream = random_stream(120, K=3)
+    learner = Learner("frugal-gaptron", classes=[0, 1, 2], feedback="bandit", seed=0)
+    learner.play(stream.X, stream.y)
+    before, old = learner.weights, learner.scores(stream.X)
+    assert np.abs(old.sum(axis=1)).max() > 0.1, "then zero would do"
+    learner.grow(classes=[0, 3, 1, 2])
+    after, new = learner.weights, learner.scores(stream.X)
+    np.testing.assert_allclose(new[:, 1], new[:, [0, 2, 3]].mean(axis=1), atol=1e-12)
+    np.testing.assert_allclose(after[1], 0.0, atol=1e-12)
+    ratio = np.abs(after).sum() / np.abs(before).sum()  # the step is smaller for more labels
+    np.testing.assert_allclose(after[[0, 2, 3]], before * ratio, atol=1e-12)
 
 
 class Filled(NamedTuple):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import gaptron
@@ -96,6 +96,7 @@ def test_six_rounds_by_hand(exponent):
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30).map(np.array), st.floats(0, 1e6))
+@example(np.zeros(9), 0.0)  # eight times 1/9 and what is left: less than 1/9, by rounding
 def test_q_is_a_distribution_and_no_label_falls_below_its_floor(f, gamma):
     K, top, q = len(f), int(f.argmax()), np.zeros(len(f))
     simplex.inverse_gap(f, f, len(f), top, gamma, q)

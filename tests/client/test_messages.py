@@ -166,3 +166,41 @@ def test_names_are_quoted_in_the_url() -> None:
     with Client("http://nowhere/gaptron", "a/b", transport=httpx.MockTransport(respond)) as client:
         client.send_outcome("1?x=#/é", correct=True)
     assert seen == [b"/gaptron/v1/models/a%2Fb/decisions/1%3Fx%3D%23%2F%C3%A9/outcome"]
+
+
+def test_actions_are_sent_with_their_context() -> None:
+    actions = {"a7": {"topic": "sport", "age_h": np.float32(0.5)}, "a9": np.array([1, 2])}
+    event, content = decision_request({"user": "student"}, "e", {"actions": actions, "excluded": ["a9"]})
+    sent = {
+        "event_id": "e",
+        "context": {"user": "student"},
+        "actions": [{"id": "a7", "features": {"topic": "sport", "age_h": 0.5}}, {"id": "a9", "x": [1.0, 2.0]}],
+        "excluded": ["a9"],
+    }
+    assert event == "e" and json.loads(content) == sent
+    _, pairs = decision_request({"user": "student"}, "e", {"actions": list(actions.items()), "excluded": ["a9"]})
+    assert pairs == content
+    assert json.loads(decision_request(None, "e", {"actions": {"a": {}}})[1]) == {
+        "event_id": "e",
+        "actions": [{"id": "a", "features": {}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("x", "actions", "words"),
+    [
+        ([1.0], {"a": {}}, "context of actions must be a mapping"),
+        (None, {}, "mapping of ids"),
+        (None, [], "mapping of ids"),
+        (None, ["a", "b"], "mapping of ids"),
+        (None, [("a", {}, 1)], "mapping of ids"),
+        (None, "ab", "mapping of ids"),
+        (None, {7: {}}, "id of an action is 7"),
+        (None, {"": {}}, "id of an action"),
+        (None, {"a": "sport"}, "features of action 'a'"),
+        (None, {"a": {"n": float("nan")}}, "features of action 'a'"),
+    ],
+)
+def test_actions_that_cannot_be_sent_are_refused(x: Any, actions: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        decision_request(x, "e", {"actions": actions})

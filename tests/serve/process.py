@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -22,14 +22,17 @@ from tests.serve.served import TRIAGE
 PATIENCE = 120.0  # seconds that a start may take on a busy machine
 
 
+SERVE = ("-m", "gaptron", "serve")
+
+
 class Process:
     """`gaptron serve` on a store."""
 
-    def __init__(self, place: str, folder: Path, *options: str, **more: Any) -> None:
+    def __init__(self, place: str, folder: Path, *options: str, program: tuple[str, ...] = SERVE, **more: Any) -> None:
         self.place, self.port = place, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.messages = folder / f"messages-{self.port}"
-        command = [sys.executable, "-m", "gaptron", "serve", "--store", place, "--port", str(self.port), *options]
+        command = [sys.executable, *program, "--store", place, "--port", str(self.port), *options]
         with open(self.messages, "wb") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output, **more)
 
@@ -72,6 +75,13 @@ def running(place: str, folder: Path, *options: str, **more: Any) -> Iterator[Pr
             process.kill()
 
 
+class Logged(NamedTuple):
+    """What is in a log."""
+
+    events: int
+    redacted: int  # decisions without features
+
+
 class Callers:
     """Decide and send outcomes, record what was acknowledged, and retry with the same id after a failure."""
 
@@ -79,6 +89,7 @@ class Callers:
         self.decided: dict[str, Any] = {}
         self.answered: dict[str, bool] = {}
         self.tried: dict[str, list[float]] = {}
+        self.hangs = 0  # requests without a response
         self._count = 0
         self.outcomes_to = ""  # another service, if outcomes do not go where decisions are made
 
@@ -87,7 +98,7 @@ class Callers:
 
     async def _work(self, url: str, seconds: float, callers: int) -> None:
         end = time.monotonic() + seconds
-        async with httpx.AsyncClient(base_url=url, timeout=10.0) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=30.0) as client:
             again = [event for event in self.tried if event not in self.answered]
             await asyncio.gather(*(self._call(client, end, again) for _ in range(callers)))
 
@@ -101,7 +112,8 @@ class Callers:
                 self.tried[event] = [(self._count % 7) / 7.0, (self._count % 11) / 11.0]
             try:
                 await self._round(client, event)
-            except httpx.HTTPError:
+            except httpx.HTTPError as error:
+                self.hangs += isinstance(error, httpx.ReadTimeout)
                 return
 
     async def _round(self, client: httpx.AsyncClient, event: str) -> None:
@@ -119,8 +131,8 @@ class Callers:
         assert response.status_code == 200, response.text
         self.answered[event] = right
 
-    def check(self, place: str) -> int:
-        """Check that everything acknowledged is in the log and that the log replays; return the number of events."""
+    def check(self, place: str) -> Logged:
+        """Check that everything acknowledged is in the log and that the log replays."""
         store = open_store(place)
         try:
             rows = [row for row, _ in store.read()]
@@ -131,8 +143,10 @@ class Callers:
                 assert (decided.label, decided.propensity) == (body["label"], body["propensity"])
             for event, right in self.answered.items():
                 assert logged["outcome", event].outcome.correct is right
-            assert replay(store).events == len(rows)
-            return len(rows)
+            replayed = replay(store)
+            assert replayed.events == len(rows) - replayed.starts.get("triage", 0)  # without what was redacted
+            redacted = [one for (kind, _), one in logged.items() if kind == "decided" and one.is_redacted]
+            return Logged(len(rows), len(redacted))
         finally:
             store.close()
 

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.serve.news import choose, likes, make_news, visits
 from tests.serve.postgres import with_schema
 from tests.serve.process import make_triage, running
 from tests.serve.served import Served, secret_of
@@ -61,6 +62,26 @@ def test_evaluate_reads_the_store_itself(store: str) -> None:
     assert json.loads(alone.stdout) == json.loads(done.stdout), "it has one model"
     wrong = gaptron("evaluate", store, "--model", "other", "-a", "banditron")
     assert wrong.returncode == 2 and "available models: triage" in wrong.stderr
+
+
+def test_evaluate_reads_a_model_with_actions(tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    served = Served(place)
+    make_news(served)
+    for visit in visits(40):
+        action = choose(served, visit).json()["action"]
+        served.send_outcome(visit["event_id"], "news", correct=likes(visit, action))
+    served.make()
+    served.close()
+    replayed = gaptron("replay", place)
+    assert replayed.returncode == 0 and "40 decisions recomputed" in replayed.stdout
+    options = "-a", "frugal-gaptron", "--json"
+    done = gaptron("evaluate", place, "--model", "news", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_rounds"] == 40
+    assert gaptron("evaluate", place, "--model", "news", "--actions", *options).stdout == done.stdout
+    refused = gaptron("evaluate", place, "--model", "triage", "--actions", *options)
+    assert refused.returncode == 2 and "triage chooses between labels" in refused.stderr
 
 
 def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from gaptron.client import AsyncClient, Client, ServiceError, UndeliveredError
 from gaptron.errors import InputError
+from tests.serve.news import NEWS
 from tests.serve.process import Process, make_triage, running
 
 ROW = [0.3, 1.0]
@@ -84,3 +86,24 @@ def test_a_request_whose_response_was_lost_is_sent_again_with_the_same_id(server
         decision = client.decide(ROW)
     assert len(lost) == 2 and lost[0] == lost[1]
     assert shown(server, decision.event_id)["label"] == decision.label
+
+
+def test_it_chooses_among_actions(server: Process) -> None:
+    httpx.post(f"{server.url}/v1/models", json=NEWS, timeout=120.0)
+    actions = {"a7": {"topic": "sport", "age_h": np.float32(3)}, "a9": {"topic": None}, "b2": {}}
+    with Client(server.url, "news") as client:
+        decision = client.decide({"user": "student"}, actions=actions, excluded=["b2"], event_id="visit-1")
+        assert decision == client.decide({"user": "student"}, actions=actions, excluded=["b2"], event_id="visit-1")
+        assert decision.ranking is not None and decision.ranking[0] == (decision.action, decision.propensity)
+        assert decision.distribution == dict(decision.ranking) and set(decision.distribution) == {"a7", "a9"}
+        client.send_outcome(decision, reward=0.5)
+        with pytest.raises(ServiceError, match="article-1"):
+            client.decide(actions=actions, excluded=["article-1"])
+
+    async def work() -> Any:
+        async with AsyncClient(server.url, "news") as client:
+            return await client.decide({"user": "student"}, actions=list(actions.items()), event_id="visit-2")
+
+    assert len(asyncio.run(work()).ranking) == 3
+    shown = httpx.get(f"{server.url}/v1/models/news/decisions/visit-1").json()
+    assert shown["action"] == decision.action and shown["outcome"] == {"reward": 0.5}

@@ -1,56 +1,29 @@
 """kill -9, a full disk, a frozen leader: what was acknowledged is in the log, and the log replays.
 
-GAPTRON_KILLS=100 repeats the kills as often; the figures of a long run are in docs/production.md.
+`benchmarks/serve_kills.py` kills more often; its figures are in docs/production.md.
 """
 
-import os
-import random
 import resource
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.serve.kills import fail_disks, kill_databases, kill_leaders, kill_servers
 from tests.serve.postgres import Cluster, with_schema
 from tests.serve.process import Callers, Process, make_triage, running
 
-KILLS = int(os.environ.get("GAPTRON_KILLS", "3"))
-
-
-def kill_after(more: int, callers: Callers, kill: Callable[[], None]) -> threading.Thread:
-    """Kill in the background once this many more outcomes are acknowledged, however long that takes."""
-    goal = len(callers.answered) + more
-
-    def wait() -> None:
-        end = time.monotonic() + 60
-        while len(callers.answered) < goal and time.monotonic() < end:
-            time.sleep(0.001)
-        kill()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
+KILLS = 3
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_loses_nothing(place: str, tmp_path: Path) -> None:
-    callers, rng = Callers(), random.Random(0)
-    for turn in range(KILLS):
-        with running(place, tmp_path) as server:
-            server.wait_ready()
-            if turn == 0:
-                make_triage(server.url)
-            killer = kill_after(rng.randint(11, 300), callers, server.kill)
-            callers.work(server.url, 120.0)
-            killer.join()
-    assert len(callers.answered) > 10 * KILLS
-    events = callers.check(place)
-    acknowledged = f"{len(callers.decided)} decisions and {len(callers.answered)} outcomes"
-    print(f"{KILLS} kills, {events} events; acknowledged: {acknowledged}")
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_server_that_is_killed_loses_nothing(place: str, tmp_path: Path, redact: bool) -> None:
+    killed = kill_servers(place, tmp_path, KILLS, seed=0, redact=redact)
+    assert killed.kills == KILLS and bool(killed.redacted) == redact
 
 
 @pytest.fixture
@@ -62,20 +35,18 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.slow
-def test_a_database_that_is_killed_loses_nothing_and_ends_the_service(cluster: Cluster, tmp_path: Path) -> None:
-    place, callers, rng = with_schema(cluster.url, "killed"), Callers(), random.Random(1)
-    for turn in range(max(2, KILLS // 5)):
-        with running(place, tmp_path) as server:
-            server.wait_ready()
-            if turn == 0:
-                make_triage(server.url)
-            killer = kill_after(rng.randint(11, 300), callers, cluster.kill)
-            callers.work(server.url, 120.0)
-            killer.join()
-            assert server.ended() == 1 and "the service stops" in server.messages.read_text()
-        cluster.start()
-    assert len(callers.answered) > 10
-    callers.check(place)
+def test_leaders_that_are_killed_in_a_row_lose_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    assert kill_leaders(with_schema(cluster.url, "leaders"), tmp_path, KILLS, seed=0).kills >= KILLS
+
+
+@pytest.mark.slow
+def test_a_database_that_is_killed_loses_nothing_and_ends_the_services(cluster: Cluster, tmp_path: Path) -> None:
+    assert kill_databases(cluster, with_schema(cluster.url, "killed"), tmp_path, 2, seed=1).kills == 2
+
+
+@pytest.mark.slow
+def test_a_disk_that_fails_ends_the_process_and_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
+    assert fail_disks(str(tmp_path / "store"), tmp_path, KILLS, seed=0).kills == KILLS
 
 
 @pytest.mark.slow

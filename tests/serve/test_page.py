@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.serve.news import NEWS, likes, visits
 from tests.serve.process import Callers, Process, make_triage, running
 
 CHROMIUM = os.environ.get("GAPTRON_CHROMIUM") or shutil.which("chromium")
@@ -83,6 +84,25 @@ def test_a_model_is_shown_as_it_is(server: Process, browser: Any, width: int, sc
         page.screenshot(path=f"{folder}/serve-{width}-{scheme}.png", full_page=True)
     assert page.problems == []
     page.close()
+
+
+def test_a_model_with_actions_shows_rewards(browser: Any, tmp_path: Path) -> None:
+    with running(str(tmp_path / "store"), tmp_path) as server:
+        server.wait_ready()
+        httpx.post(f"{server.url}/v1/models", json=NEWS, timeout=120.0)
+        url = f"{server.url}/v1/models/news/decisions"
+        for visit in visits(40):
+            action = httpx.post(url, json=visit).json()["action"]
+            httpx.put(f"{url}/{visit['event_id']}/outcome", json={"correct": likes(visit, action)})
+        page = look(browser, server.url, 1200)
+        page.locator("#summary", has_text="mean reward").wait_for()
+        assert page.locator("#curve svg").get_attribute("aria-label").startswith("Mean reward")
+        assert page.get_by_role("heading", name="Most played actions").is_visible()
+        assert not page.locator("#single-label-section").is_visible()
+        report = httpx.get(f"{server.url}/v1/models/news/report").json()
+        assert page.locator("#labels tbody tr").count() == len(report["actions"])
+        assert page.problems == []
+        page.close()
 
 
 def test_it_moves_while_decisions_are_made_and_works_by_keyboard(server: Process, browser: Any) -> None:

@@ -18,7 +18,8 @@ from tests.serve.served import SMALL, Served
 
 WHICH = st.integers(0, 99)  # of the decisions there are
 ROWS = st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.5, 1.0]), min_size=3, max_size=3)
-OUTCOMES = st.sampled_from([{"correct": True}, {"correct": False}, {"label": "b"}, {"void": True}])
+NAMES = ["a", "b", "c"]
+OUTCOMES = st.sampled_from([{"correct": True}, {"correct": False}, {"right": "b"}, {"void": True}])
 WAIT = 60.0
 
 
@@ -29,20 +30,11 @@ class Requests(RuleBasedStateMachine):
     def begin(self, waits: bool, epsilon: float) -> None:
         self.folder = tempfile.mkdtemp(prefix="gaptron-machine-")
         self.served = Served(self.folder)
-        self.labels = ["a", "b", "c"]
-        spec = {"name": "m", "labels": self.labels, "epsilon": epsilon, **SMALL}
+        self.labels = NAMES
         self.waits = waits
-        self.served.make(**spec, **({"feedback_timeout": WAIT, "on_timeout": "wrong"} if waits else {}))
+        self._create(epsilon=epsilon, **({"feedback_timeout": WAIT, "on_timeout": "wrong"} if waits else {}))
         self.key = self.served.model("m").key
-        self.twin = gaptron.Learner(
-            "gaptron",
-            classes=self.labels,
-            n_features=None,
-            feedback="bandit",
-            epsilon=epsilon,
-            seed=0,
-            **SMALL["settings"],
-        )
+        self.twin = self._new_twin(epsilon)
         self.mode = "live"
         self.decided: dict[str, dict[str, Any]] = {}
         self.answered: dict[str, dict[str, Any]] = {}
@@ -54,11 +46,41 @@ class Requests(RuleBasedStateMachine):
     def latest(self) -> int:
         return self.served.time + self.ahead
 
+    # --- what a model with actions does differently -----------------------------------------------------------------
+
+    choice = "label"
+    can_grow = True
+
+    def _create(self, **more: Any) -> None:
+        self.served.make(name="m", labels=self.labels, **SMALL, **more)
+
+    def _new_twin(self, epsilon: float) -> gaptron.Learner:
+        more: dict[str, Any] = SMALL["settings"]
+        return gaptron.Learner("gaptron", classes=self.labels, feedback="bandit", epsilon=epsilon, seed=0, **more)
+
+    def _body(self, x: list[float]) -> dict[str, Any]:
+        """The features of a request."""
+        return {"x": x}
+
+    def _distribution(self, body: dict[str, Any]) -> Any:
+        return self.twin.distribution(np.array([body["x"]]))[0]
+
+    def _check_distribution(self, answer: dict[str, Any], p: Any, code: int) -> None:
+        assert list(answer["distribution"].values()) == p.tolist()
+
+    def _learn_logged(self, body: dict[str, Any], played: str, propensity: float, correct: bool) -> None:
+        self.twin.learn_logged(body["x"], played, propensity, correct=correct)
+
+    def _decide(self, event: str | None, request: dict[str, Any]) -> Any:
+        return self.served.call(
+            "POST", "/v1/models/m/decisions", request | ({} if event is None else {"event_id": event})
+        )
+
     # --- deciding ---------------------------------------------------------------------------------------------------
 
     def _request(self, x: list[float], played: str, propensity: float) -> dict[str, Any]:
-        more = {"played": {"label": played, "propensity": propensity}} if self.mode == "shadow" else {}
-        return {"x": x, **more}
+        more = {"played": {self.choice: played, "propensity": propensity}} if self.mode == "shadow" else {}
+        return {**self._body(x), **more}
 
     def _event(self, which: int) -> str:
         return list(self.decided)[which % len(self.decided)]
@@ -66,20 +88,17 @@ class Requests(RuleBasedStateMachine):
     @rule(x=ROWS, played=st.sampled_from(["a", "b"]), propensity=st.sampled_from([0.25, 1.0]))
     def decide(self, x: list[float], played: str, propensity: float) -> None:
         event, request = f"event-{len(self.decided)}", self._request(x, played, propensity)
-        response = self.served.decide(event, model="m", **request)
+        response = self._decide(event, request)
         assert response.status_code == 201, response.text
         answer = response.json()
-        p = self.twin.distribution(np.array([x]))[0]
+        p = self._distribution(request)
         code = int(draw(p, int(p.argmax()), draws.number(self.key, event)))
         if self.mode == "shadow":
-            assert (answer["label"], answer["propensity"], answer["shadow_label"]) == (
-                played,
-                propensity,
-                self.labels[code],
-            )
+            shown = answer[self.choice], answer["propensity"], answer[f"shadow_{self.choice}"]
+            assert shown == (played, propensity, self.labels[code])
         else:
-            assert answer["label"] == self.labels[code] and answer["propensity"] == p[code]
-            assert list(answer["distribution"].values()) == p.tolist()
+            assert answer[self.choice] == self.labels[code] and answer["propensity"] == p[code]
+            self._check_distribution(answer, p, code)
         assert answer["version"] == self.learned
         self.decided[event] = {"request": request, "answer": answer, "due": self.latest + round(1e6 * WAIT)}
         if self.waits:
@@ -90,8 +109,8 @@ class Requests(RuleBasedStateMachine):
     def ask_again(self, which: int, x: list[float] | None) -> None:
         event = self._event(which)
         known = self.decided[event]
-        request = known["request"] | ({} if x is None else {"x": x})
-        response = self.served.decide(event, model="m", **request)
+        request = known["request"] | ({} if x is None else self._body(x))
+        response = self._decide(event, request)
         if request == known["request"]:
             assert response.status_code == 200 and response.json() == known["answer"]
         else:
@@ -99,19 +118,23 @@ class Requests(RuleBasedStateMachine):
 
     @rule(available=st.sampled_from([[], ["nobody"]]))
     def refuse_available(self, available: list[str]) -> None:
-        response = self.served.decide(None, [0.5, 0.5, 0.5], model="m", available=available)
+        response = self._decide(None, self._body([0.5, 0.5, 0.5]) | {"available": available})
         assert response.status_code == 422
 
     # --- outcomes --------------------------------------------------------------------------------------------------
 
+    def _outcome(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        return {self.choice if name == "right" else name: value for name, value in outcome.items()}
+
     @rule(outcome=OUTCOMES)
     def answer_nobody(self, outcome: dict[str, Any]) -> None:
+        outcome = self._outcome(outcome)
         assert self.served.send_outcome("nobody", model="m", **outcome).status_code == 404
 
     @precondition(lambda self: self.decided)
     @rule(which=WHICH, outcome=OUTCOMES)
     def answer(self, which: int, outcome: dict[str, Any]) -> None:
-        event = self._event(which)
+        event, outcome = self._event(which), self._outcome(outcome)
         response = self.served.send_outcome(event, model="m", **outcome)
         if event not in self.answered:
             self.answered[event] = outcome
@@ -128,9 +151,9 @@ class Requests(RuleBasedStateMachine):
         decision, outcome = self.decided[event], self.answered.get(event, {"correct": False})
         if "void" in outcome:
             return
-        label, propensity = decision["answer"]["label"], decision["answer"]["propensity"]
-        right = outcome["correct"] if "correct" in outcome else outcome["label"] == label
-        self.twin.learn_logged(decision["request"]["x"], label, propensity, correct=right)
+        played, propensity = decision["answer"][self.choice], decision["answer"]["propensity"]
+        right = outcome["correct"] if "correct" in outcome else outcome[self.choice] == played
+        self._learn_logged(decision["request"], played, propensity, right)
         self.learned += 1
 
     # --- as time goes by, and restarts ------------------------------------------------------------------------------
@@ -155,7 +178,7 @@ class Requests(RuleBasedStateMachine):
         self.served.open()
         self.ahead = max(last - self.served.time, self.served.clock_error)
 
-    @precondition(lambda self: len(self.labels) < 5)
+    @precondition(lambda self: self.can_grow and len(self.labels) < 5)
     @rule()
     def add_label(self) -> None:
         new = "de"[len(self.labels) - 3]
@@ -193,5 +216,41 @@ class Requests(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
+class ActionRequests(Requests):
+    """The same of a model with actions: one word and one number each, and a context."""
+
+    choice = "action"
+    can_grow = False
+
+    def _create(self, **more: Any) -> None:
+        spec = {"name": "m", "actions": True, "algorithm": "frugal-gaptron", **more}
+        assert self.served.call("POST", "/v1/models", spec).status_code == 201
+
+    def _new_twin(self, epsilon: float) -> gaptron.Learner:
+        more: dict[str, Any] = {"actions": True, "features": "auto"}
+        return gaptron.Learner("frugal-gaptron", feedback="bandit", epsilon=epsilon, seed=0, **more)
+
+    def _body(self, x: list[float]) -> dict[str, Any]:
+        features = ({"size": value, "sign": "minus" if value < 0.0 else "plus"} for value in x)
+        actions = [{"id": name, "features": each} for name, each in zip([*NAMES, "out"], [*features, {}])]
+        return {"context": {"first": x[0]}, "actions": actions, "excluded": ["out"]}
+
+    def _given(self, body: dict[str, Any]) -> dict[str, Any]:
+        actions = [(one["id"], one["features"]) for one in body["actions"]]
+        return {"x": body["context"], "actions": actions, "excluded": body["excluded"]}
+
+    def _distribution(self, body: dict[str, Any]) -> Any:
+        return self.twin.preview(**self._given(body)).distribution
+
+    def _check_distribution(self, answer: dict[str, Any], p: Any, code: int) -> None:
+        assert answer["ranking"][0]["id"] == NAMES[code]
+        assert {one["id"]: one["propensity"] for one in answer["ranking"]} == dict(zip(NAMES, p.tolist()))
+
+    def _learn_logged(self, body: dict[str, Any], played: str, propensity: float, correct: bool) -> None:
+        self.twin.learn_logged(**self._given(body), action=played, propensity=propensity, correct=correct)
+
+
 TestRequests = pytest.mark.slow(Requests.TestCase)
 TestRequests.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
+TestActionRequests = pytest.mark.slow(ActionRequests.TestCase)
+TestActionRequests.settings = settings(max_examples=20, stateful_step_count=50, deadline=None)

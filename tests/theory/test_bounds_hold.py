@@ -9,8 +9,10 @@ import pytest
 
 import gaptron
 from gaptron.algorithms import gaptron as file
+from gaptron.algorithms import load
+from gaptron.theory import bounds
 from gaptron.theory import comparator as compare
-from gaptron.types import Comparator, Loss
+from gaptron.types import Comparator, Feedback, Loss, Problem
 from tests.conftest import STREAMS, noisy_stream, random_stream, separable_stream, shared_data
 
 LOSSES = [loss.word for loss in Loss]
@@ -246,6 +248,20 @@ def test_the_radius_is_respected(loss, radius):
     assert free.comparator.norm > radius
     assert free.bound <= best.bound < 200 * max(1.0, math.log2(K))  # U = 0 costs that much
     assert best.comparator.norm > 0.7 * radius  # and the radius is used
+
+
+def test_a_theorem_for_every_rule_is_evaluated_beyond_the_radius():
+    """The Perceptron's holds for all U; Gaptron's under bandit feedback for those in the ball."""
+    X, y, K = separable_stream(200)
+    found = {}
+    for algorithm, feedback in (("perceptron", Feedback.FULL), ("gaptron", Feedback.BANDIT)):
+        for radius in (0.5, 1e9):
+            problem = Problem(K, X.shape[1], feedback, Loss.HINGE, 1.0, radius, 200)
+            settings = load(algorithm).recommend(problem)
+            found[algorithm, radius] = bounds.tightest(load(algorithm), problem, settings, None, X, y, None)
+    assert found["perceptron", 0.5].value == found["perceptron", 1e9].value
+    assert found["perceptron", 0.5].comparator.norm > 0.5
+    assert 0.0 < found["gaptron", 0.5].comparator.norm <= 0.5
 
 
 BOUNDS = {

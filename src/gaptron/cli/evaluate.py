@@ -31,7 +31,20 @@ METHODS = {
 }
 DATA, LEARN, SHOW = map(options.panel, ("Reading the log", "Learning", "Output"))
 APPLICABLE = (  # with --actions
-    *("log", "algorithm", "load", "method", "split", "horizon", "set_", "seed", "format_", "skip_damaged", "reward"),
+    *(
+        "log",
+        "model",
+        "algorithm",
+        "load",
+        "method",
+        "split",
+        "horizon",
+        "set_",
+        "seed",
+        "format_",
+        "skip_damaged",
+        "reward",
+    ),
     *("observed", "level", "json_"),
 )
 SEARCHED = 10_000_000  # search for the best rule if numbers in the log × labels do not exceed this
@@ -121,12 +134,12 @@ def evaluate(
         raise SettingError("--probabilities: a service's store has no such field; export its log and add the field")
     saved = _load(load) if load else None
     logged: Log | ActionLog
-    if actions:
+    if is_store:
+        logged, damage = _open_store(log, model, actions)
+    elif actions:
         roles = {name: context.params[name] for name in action_options.ROLES}
         damaged = "skip" if skip_damaged else "refuse"
         logged, damage = _open_actions(action_options.ActionFile(log, format_, reward, None, damaged, roles), saved)
-    elif is_store:
-        logged, damage = _open_store(log, model)
     else:
         logged, damage = _open(log, format_ or None, features, skip_damaged, probabilities or None)
     first = int(split * logged.n_rounds)
@@ -175,11 +188,12 @@ def _check_options(algorithm: str, load: str, probabilities: str, method: str, f
         raise SettingError(f"{for_new[0]} is only for a new learner (--algorithm)")
 
 
-def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
-    """Read the decisions with feedback of one model of a service."""
-    from gaptron.offpolicy import open_log  # noqa: PLC0415
-    from gaptron.serve.export import lines  # noqa: PLC0415
+def _open_store(place: str, model: str, actions: bool) -> "tuple[AnyLog, list[str]]":
+    """Read the decisions with feedback of one model of a service; `actions`: it must be one with actions."""
+    from gaptron.offpolicy import ActionLog, open_log  # noqa: PLC0415
+    from gaptron.serve.export import has_actions, lines  # noqa: PLC0415
     from gaptron.serve.store import open_store  # noqa: PLC0415
+    from gaptron.streams.actions import open_actions  # noqa: PLC0415
 
     store = open_store(place)
     try:
@@ -193,7 +207,12 @@ def _open_store(place: str, model: str) -> "tuple[Log, list[str]]":
             path = os.path.join(folder, f"{model}.jsonl")
             with open(path, "wb") as file:
                 file.writelines(lines(store, model, "jsonl", store.last()[0]))
-            return replace(open_log(path), name=f"{without_password(place)}: {model}"), []
+            name = f"{without_password(place)}: {model}"
+            if has_actions(store, model):
+                return ActionLog(replace(open_actions(path), name=name)), []
+            if actions:
+                raise SettingError(f"--actions: {model} chooses between labels")
+            return replace(open_log(path), name=name), []
     finally:
         store.close()
 

@@ -20,7 +20,7 @@ class AsyncClient(BaseClient):
         model: the name of the model.
         key: a key of the service with the roles decide and feedback; None if the service has no keys.
         timeout: seconds that one attempt may wait to connect, to send or to receive.
-        fallback: the label to play when the service cannot be reached; None raises ServiceError instead.
+        fallback: the label or action to play when the service cannot be reached; None raises ServiceError instead.
         max_pending: the number of outcomes that may wait to be sent.
         when_full: what `send_outcome` does when that many are waiting: "wait", or "raise" a ServiceError.
         transport: the transport of httpx, for proxies and tests. A forked child uses the same object.
@@ -32,15 +32,23 @@ class AsyncClient(BaseClient):
         self._task: asyncio.Task[None] | None = None
 
     async def decide(
-        self, x: Sequence[float] | Mapping[str, Any], *, event_id: str | None = None, **fields: Any
+        self,
+        x: Sequence[float] | Mapping[str, Any] | None = None,
+        *,
+        event_id: str | None = None,
+        fallback: str | None = None,
+        **fields: Any,
     ) -> Decision:
-        """Ask for a label.
+        """Ask for a label, or for one of the actions of this request.
 
         Args:
-            x: the features: numbers, or a mapping of names to values.
+            x: the features: numbers, or a mapping of names to values. With actions: the context, which may be left out.
             event_id: your id of the event; generated if left out. The same request with the same id returns the same
                 decision.
-            **fields: further fields of the request: available, advice, played.
+            fallback: what to play when the service cannot be reached, in place of the client's. Of actions the id of
+                one that may be played; the client's counts only if it is one of them.
+            **fields: further fields of the request: available, advice, played; actions (a mapping of ids to features,
+                or a list of (id, features)) and excluded (the ids of those that may not be played).
 
         Returns:
             The decision, or the fallback if the service cannot be reached.
@@ -50,6 +58,7 @@ class AsyncClient(BaseClient):
             ServiceError: the service refused the request, or it cannot be reached and there is no fallback.
             ClientClosedError: the client was closed.
         """
+        last_resort = self._fallback_of(fallback, fields)
         event_id, content = decision_request(x, event_id, fields)
         attempt = 0
         while True:
@@ -59,7 +68,7 @@ class AsyncClient(BaseClient):
             except ServiceError as problem:
                 pause = self._pause(attempt, problem)
                 if pause is None:
-                    return self._fall_back(event_id, problem)
+                    return self._fall_back(event_id, last_resort, problem)
             await self._rest(pause)
             attempt += 1
 
@@ -70,7 +79,7 @@ class AsyncClient(BaseClient):
 
         Args:
             decision: the decision, or the id of its event.
-            **outcome: correct=, reward=, label= or void=, and optionally played=.
+            **outcome: correct=, reward=, label=, action= or void=, and optionally played=.
 
         Raises:
             InputError: an outcome that cannot be sent.

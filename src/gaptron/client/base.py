@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from gaptron.client.errors import ClientClosedError, ServiceError, Undelivered, UndeliveredError
-from gaptron.client.messages import Decision, OutcomeMessage, outcome_message, plain, url_part
+from gaptron.client.messages import Decision, OutcomeMessage, offered, outcome_message, plain, url_part
 from gaptron.errors import InputError
 
 ATTEMPTS = 3  # of a request for a decision
@@ -130,11 +130,20 @@ class BaseClient:
         is_last = not problem.is_retryable or attempt == ATTEMPTS - 1 or pause > self._timeout
         return None if is_last else pause
 
-    def _fall_back(self, event_id: str, problem: ServiceError) -> Decision:
+    def _fallback_of(self, fallback: str | None, fields: Mapping[str, Any]) -> str | None:
+        """Return what to play if the service cannot be reached: of actions, one that may be played."""
+        if fields.get("actions") is None:
+            return self._fallback if fallback is None else fallback
+        possible = offered(fields)
+        if fallback is not None and fallback not in possible:
+            raise InputError(f"fallback={fallback!r} is not the id of an action that may be played")
+        return fallback or (self._fallback if self._fallback in possible else None)
+
+    def _fall_back(self, event_id: str, fallback: str | None, problem: ServiceError) -> Decision:
         """Return the fallback if the service could not be reached; raise if it refused the request."""
-        if self._fallback is None or not problem.is_retryable:
+        if fallback is None or not problem.is_retryable:
             raise problem
-        return Decision(event_id, self._fallback, None, None, True)
+        return Decision(event_id, fallback, None, None, True)
 
     def _message(self, decision: Decision | str, outcome: Mapping[str, Any]) -> OutcomeMessage | None:
         """Check an outcome; return None for that of a fallback, of which the service knows nothing."""

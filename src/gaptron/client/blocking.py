@@ -23,7 +23,7 @@ class Client(BaseClient):
         model: the name of the model.
         key: a key of the service with the roles decide and feedback; None if the service has no keys.
         timeout: seconds that one attempt may wait to connect, to send or to receive.
-        fallback: the label to play when the service cannot be reached; None raises ServiceError instead.
+        fallback: the label or action to play when the service cannot be reached; None raises ServiceError instead.
         max_pending: the number of outcomes that may wait to be sent.
         when_full: what `send_outcome` does when that many are waiting: "wait", or "raise" a ServiceError.
         transport: the transport of httpx, for proxies and tests. A forked child uses the same object.
@@ -35,14 +35,24 @@ class Client(BaseClient):
         self._stopped = False
         self._thread: threading.Thread | None = None
 
-    def decide(self, x: Sequence[float] | Mapping[str, Any], *, event_id: str | None = None, **fields: Any) -> Decision:
-        """Ask for a label.
+    def decide(
+        self,
+        x: Sequence[float] | Mapping[str, Any] | None = None,
+        *,
+        event_id: str | None = None,
+        fallback: str | None = None,
+        **fields: Any,
+    ) -> Decision:
+        """Ask for a label, or for one of the actions of this request.
 
         Args:
-            x: the features: numbers, or a mapping of names to values.
+            x: the features: numbers, or a mapping of names to values. With actions: the context, which may be left out.
             event_id: your id of the event; generated if left out. The same request with the same id returns the same
                 decision.
-            **fields: further fields of the request: available, advice, played.
+            fallback: what to play when the service cannot be reached, in place of the client's. Of actions the id of
+                one that may be played; the client's counts only if it is one of them.
+            **fields: further fields of the request: available, advice, played; actions (a mapping of ids to features,
+                or a list of (id, features)) and excluded (the ids of those that may not be played).
 
         Returns:
             The decision, or the fallback if the service cannot be reached.
@@ -52,6 +62,7 @@ class Client(BaseClient):
             ServiceError: the service refused the request, or it cannot be reached and there is no fallback.
             ClientClosedError: the client was closed.
         """
+        last_resort = self._fallback_of(fallback, fields)
         event_id, content = decision_request(x, event_id, fields)
         attempt = 0
         while True:
@@ -61,7 +72,7 @@ class Client(BaseClient):
             except ServiceError as problem:
                 pause = self._pause(attempt, problem)
                 if pause is None:
-                    return self._fall_back(event_id, problem)
+                    return self._fall_back(event_id, last_resort, problem)
             self._rest(pause)
             attempt += 1
 
@@ -72,7 +83,7 @@ class Client(BaseClient):
 
         Args:
             decision: the decision, or the id of its event.
-            **outcome: correct=, reward=, label= or void=, and optionally played=.
+            **outcome: correct=, reward=, label=, action= or void=, and optionally played=.
 
         Raises:
             InputError: an outcome that cannot be sent.

@@ -16,18 +16,24 @@ from gaptron.errors import InputError
 from gaptron.event_id import new_event_id
 
 MAX_RETRY_AFTER = 300.0  # seconds; a longer time is shortened, so that one wrong header does not stop deliveries
-MAX_DEPTH = 4  # of a request: the deepest field is played.label
+MAX_DEPTH = 5  # of a request: the deepest field is a feature of an action
 Plain = Any  # None, bool, int, float, str, or a list or dict of them
 
 
 class Decision(NamedTuple):
-    """A label to play."""
+    """A label or an action to play."""
 
     event_id: str
-    label: str
+    label: str  # of actions the id of the one to play
     propensity: float | None  # the probability with which the label was drawn; None for a fallback
     distribution: dict[str, float] | None  # None for a fallback, and in shadow mode
     is_fallback: bool  # the service could not be reached; it knows nothing of this decision
+    ranking: list[tuple[str, float]] | None = None  # of actions: the one to play, then the others by score
+
+    @property
+    def action(self) -> str:
+        """The id of the action to play."""
+        return self.label
 
 
 class OutcomeMessage(NamedTuple):
@@ -44,11 +50,43 @@ class OutcomeMessage(NamedTuple):
 def decision_request(x: Any, event_id: str | None, fields: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return the event id and the JSON text of a request for a decision."""
     body: dict[str, Any] = {"event_id": new_event_id() if event_id is None else checked_event_id(event_id)}
-    if isinstance(x, Mapping):
+    rest = {name: plain(name, value) for name, value in fields.items() if name != "actions"}
+    if fields.get("actions") is not None:
+        if x is not None and not isinstance(x, Mapping):
+            raise InputError("the context of actions must be a mapping of names to values")
+        if x is not None:
+            body["context"] = plain("context", x)
+        body["actions"] = [_action(*pair) for pair in _pairs(fields["actions"])]
+    elif isinstance(x, Mapping):
         body["features"] = plain("features", x)
     else:
         body["x"] = _numbers(x)
-    return body["event_id"], _encode(body | {name: plain(name, value) for name, value in fields.items()})
+    return body["event_id"], _encode(body | rest)
+
+
+def offered(fields: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the actions of a request that may be played."""
+    excluded = fields.get("excluded") or ()
+    if not isinstance(excluded, list | tuple | set | frozenset):
+        raise InputError("excluded must be a list of ids")
+    names = [action for action, _ in _pairs(fields["actions"]) if isinstance(action, str)]
+    return {action for action in names if action not in list(excluded)}
+
+
+def _pairs(actions: Any) -> list[tuple[Any, Any]]:
+    pairs = list(actions.items() if isinstance(actions, Mapping) else actions if isinstance(actions, list) else ())
+    if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise InputError("actions must be a mapping of ids to features, or a list of (id, features), and not empty")
+    return pairs
+
+
+def _action(name: Any, features: Any) -> dict[str, Any]:
+    what = f"the features of action {name!r}"
+    if not isinstance(name, str) or not name:
+        raise InputError(f"the id of an action is {name!r}: give text")
+    if isinstance(features, Mapping):
+        return {"id": plain("the id of an action", name), "features": plain(what, features)}
+    return {"id": plain("the id of an action", name), "x": _numbers(features, what)}
 
 
 def outcome_message(event_id: Any, outcome: Mapping[str, Any]) -> OutcomeMessage:
@@ -78,10 +116,11 @@ OUTCOMES: dict[str, tuple[Callable[[Plain], bool], str]] = {
     "correct": (lambda value: isinstance(value, bool), "True or False"),
     "reward": (_is_reward, "a number from 0 to 1"),
     "label": (_is_text, "the text of a label"),
+    "action": (_is_text, "the id of an action"),
     "void": (lambda value: value is True, "True"),
-    "played": (_is_text, "the text of a label"),
+    "played": (_is_text, "the text of a label, or the id of an action"),
 }
-_ONE_OF = "correct=, reward=, label= or void="
+_ONE_OF = "correct=, reward=, label=, action= or void="
 
 
 def checked_event_id(event_id: Any) -> str:
@@ -131,10 +170,10 @@ def _key(name: str, key: Any) -> str:
     return str(plain(name, key))
 
 
-def _numbers(x: Any) -> list[float]:
-    values = None if isinstance(x, str) else plain("x", x)
+def _numbers(x: Any, name: str = "x") -> list[float]:
+    values = None if isinstance(x, str) else plain(name, x)
     if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
-        raise InputError("x must be numbers, or a mapping of names to values")
+        raise InputError(f"{name} must be numbers, or a mapping of names to values")
     return [float(value) for value in values]
 
 
@@ -147,9 +186,13 @@ def _encode(body: dict[str, Any]) -> bytes:
 
 def decision_of(body: Mapping[str, Any], event_id: str) -> Decision:
     """Read the response to a request for a decision."""
-    if body.get("event_id") != event_id or not isinstance(body.get("label"), str) or "propensity" not in body:
+    played = body.get("label", body.get("action"))
+    if body.get("event_id") != event_id or not isinstance(played, str) or "propensity" not in body:
         raise ServiceError(f"the response is not a decision for event {event_id}; is there a proxy in between?")
-    return Decision(event_id, body["label"], body["propensity"], body.get("distribution"), False)
+    if "ranking" not in body:
+        return Decision(event_id, played, body["propensity"], body.get("distribution"), False)
+    ranking = [(one["id"], one["propensity"]) for one in body["ranking"]]
+    return Decision(event_id, played, body["propensity"], dict(ranking), False, ranking)
 
 
 def check_recorded(body: Mapping[str, Any]) -> None:

@@ -195,6 +195,19 @@ class ActionArguments(Arguments):
         right = self.code(truth, given, "truth")
         return right, float(right == code)
 
+    def check_feedback(self, action: Any, available: Any, truth: Any, correct: Any, reward: Any) -> None:
+        """Check the feedback on a logged action, given the ids or rows of all actions that could be played."""
+        if available is None:
+            raise InputError("give the actions of the round: available=[...]")
+        ids = tuple(available)
+        code = ids.index(as_id(action, ids, "label"))
+        if self._problem.feedback is Feedback.BANDIT:
+            self._bandit_feedback(code, truth, correct, reward)
+        elif correct is not None or reward is not None or truth is None:
+            raise DecisionError("full information: give truth=the right action")
+        else:
+            as_id(truth, ids, "truth")
+
 
 def _code(action: Any, ids: Sequence[Any] | None, places: Sequence[int] | Integers, count: int, what: str) -> int:
     """Return the place of an action among those that may be played, which have ids or are rows."""

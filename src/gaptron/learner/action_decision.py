@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,25 @@ class ActionDecision(Decision):
         if self in self._owner._open:
             return decision_of, (self._owner, self.round)
         return _record, ({each.name: getattr(self, each.name) for each in fields(self)},)
+
+
+class ActionPreview(NamedTuple):
+    """What `Learner.decide` would draw from.
+
+    Attributes:
+        actions: the ids, or the rows, of the actions that may be played.
+        scores: their scores.
+        distribution: their propensities.
+    """
+
+    actions: tuple[Any, ...]
+    scores: Vector
+    distribution: Vector
+
+    @property
+    def order(self) -> list[int]:
+        """The places of the actions by score, best first."""
+        return np.argsort(-self.scores, kind="stable").tolist()  # type: ignore[no-any-return]
 
 
 def _record(values: dict[str, Any]) -> ActionDecision:

@@ -25,7 +25,7 @@ from gaptron.features.declaration import as_features
 from gaptron.features.tables import Record
 from gaptron.learner import action_decision, growth, model_file
 from gaptron.learner.action_arguments import ActionArguments
-from gaptron.learner.action_decision import ActionDecision, at_width, without_columns
+from gaptron.learner.action_decision import ActionDecision, ActionPreview, at_width, without_columns
 from gaptron.learner.action_engine import ActionEngine
 from gaptron.learner.action_trace import ActionTrace
 from gaptron.learner.arguments import Arguments, is_stream
@@ -687,13 +687,37 @@ class Learner:
         """
         if self._actions is None:
             raise SettingError("rank is for a learner with actions=True; `scores` has the scores of labels")
+        preview = self.preview(x, actions, available=available, excluded=excluded)
+        return [preview.actions[k] for k in preview.order]
+
+    def preview(
+        self, x: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None, advice: Any = None
+    ) -> ActionPreview:
+        """Compute in one pass the scores of a round's actions and what `decide` would draw from. Changes nothing.
+
+        Args:
+            x: the features of the round itself, as `decide` takes them. `preview(Phi)` is `preview(actions=Phi)`.
+            actions: the actions, as `decide` takes them.
+            available: the actions that may be played, as `decide` takes them.
+            excluded: the actions that may not be played, as `decide` takes them.
+            advice: the prediction of your own model, as `decide` takes it.
+
+        Returns:
+            The actions that may be played, with their scores and propensities.
+
+        Raises:
+            SettingError: the learner chooses between labels.
+            InputError: an argument does not fit this learner.
+            InUseError: another thread is learning.
+        """
+        if self._actions is None:
+            raise SettingError("preview is for a learner with actions=True; `distribution` is for labels")
         if self._encoder is None and actions is None:
             x, actions = None, x
-        given = self._actions.offer(x, actions, available, excluded, None)
+        given = self._actions.offer(x, actions, available, excluded, advice)
         with self._lock.reading:
-            z, _ = self._score_offer(given)
-        names = given.ids if isinstance(given, ActionRecord) else given.places.tolist()
-        return [names[k] for k in np.argsort(-z, kind="stable").tolist()]
+            z, p = self._score_offer(given)
+        return ActionPreview(given.ids if isinstance(given, ActionRecord) else tuple(given.places.tolist()), z, p)
 
     def scores(
         self, X: Any = None, actions: Any = None, *, available: Any = None, excluded: Any = None, advice: Any = None
@@ -892,6 +916,9 @@ class Learner:
             given.engine.begin(rounds.width, as_sparse, rounds.longest or 1.0)
         if one_by_one:
             self.learn(self.decide(actions=rounds[0]), **({"action": right} if full else {"correct": True}))
+            if not self._engine.algorithm.CARD.own_coin:
+                feedback: dict[str, Any] = {"truth": right} if full else {"correct": True}
+                self.learn_logged(None, None, 1.0, actions=rounds[0], action=right, **feedback)
             self.scores(rounds)
         if play and not self._engine.epsilon:
             self.play(rounds, [right])
@@ -1182,6 +1209,8 @@ class Learner:
     ) -> None:
         """Raise the error that `learn_logged` would raise for this feedback. Changes nothing.
 
+        With `actions=True`, label and truth are actions, and `available` is needed: all actions that could be played.
+
         Args:
             label: the label that was played.
             correct: bandit feedback: whether the label was correct.
@@ -1190,7 +1219,8 @@ class Learner:
             available: the labels that could be played; None: all labels.
         """
         if self._actions is not None:
-            raise SettingError("check_feedback is for labels, not for actions with features")
+            self._actions.check_feedback(label, available, truth, correct, reward)
+            return
         allowed = self._arguments.available(available)
         self._arguments.feedback(self._classes.code(label), allowed, truth, correct, reward)
 

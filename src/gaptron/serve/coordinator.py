@@ -36,14 +36,13 @@ from gaptron.serve.schemas import (
     OutcomeResult,
     OutcomeStatus,
     Problem,
-    SparseX,
 )
 from gaptron.serve.store import Found, Redaction, SharedStore, Snapshot, Store, as_shared
 
 MAX_MODELS = 100
 MAX_UNCOMMITTED_ROWS = 10_000  # more requests are refused until some rows are on disk
-MAX_PENDING = 200_000  # pending decisions of one model
-CACHED_DECISIONS = 20_000  # kept in memory, so that their outcomes need no lookup
+MAX_PENDING = 200_000  # pending decisions of one model; one with actions counts once for each
+CACHED_DECISIONS = 20_000  # kept in memory, so that their outcomes need no lookup; counted in the same way
 TICK, MAX_TIMED_OUT = 1.0, 500  # seconds between checks for timeouts; decisions learned from without a pause
 SNAPSHOT_SECONDS, SNAPSHOT_RATIO = 10.0, 200.0  # minimum time between snapshots, also as a multiple of their duration
 MAX_SEQUENCED = 500  # drafts of replicas that get their numbers without a pause
@@ -99,6 +98,7 @@ class Coordinator:
         committer.committed = self._seq
         self._time = Clock(at, now, elapsed).now
         self._cache: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._cache_size = 0
         self._compiled: set[tuple[str, bool]] = set()
         self._last_snapshots = {name: LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
         self.counters: dict[str, Counters] = {name: Counters() for name in models}
@@ -117,8 +117,6 @@ class Coordinator:
     async def create(self, spec: NewModel) -> Model:
         """Create a model. It is compiled first, so that its first decision is fast."""
         self._check_new(spec.name)
-        if len(set(spec.labels)) != len(spec.labels):
-            raise invalid("labels contains a label twice")
         try:
             await asyncio.to_thread(adapter.try_out, spec)
             created = Created(spec, new_draw_key())
@@ -196,8 +194,11 @@ class Coordinator:
             self.counters[name].retries += 1
             return known, True
         self._check_backlog()
-        if len(model.pending) >= MAX_PENDING:
-            raise unavailable(f"the model has {MAX_PENDING} pending decisions; try again after some timed out")
+        if model.pending_size >= MAX_PENDING:
+            raise unavailable(
+                f"the model has {len(model.pending)} pending decisions, as many as there may be; try again after some "
+                "timed out"
+            )
         at = self._time()
         try:
             decided = model.decide(request, event_id, at)
@@ -216,7 +217,7 @@ class Coordinator:
 
     async def _compile(self, model: Model, request: DecisionRequest) -> None:
         """Compile for this kind of example in another thread, before its first decision."""
-        sparse = isinstance(request.x, SparseX)
+        sparse = model.adapter.is_sparse(request)
         if (model.name, sparse) in self._compiled:
             return
         if not sparse or isinstance(model.spec.features, int):
@@ -340,13 +341,19 @@ class Coordinator:
     def _add_to_cache(self, known: Known) -> None:
         event = known.decided
         assert event.event_id is not None
+        self._remove_from_cache(event.model, event.event_id)
         self._cache[event.model, event.event_id] = known
-        self._cache.move_to_end((event.model, event.event_id))
-        while len(self._cache) > CACHED_DECISIONS:
+        self._cache_size += known.size
+        while self._cache_size > CACHED_DECISIONS:
             oldest = next(iter(self._cache))
             if self._cache[oldest].seq > self.committer.committed:
                 break  # not on disk yet, so that it could not be loaded again
-            del self._cache[oldest]
+            self._remove_from_cache(*oldest)
+
+    def _remove_from_cache(self, name: str, event_id: str) -> None:
+        known = self._cache.pop((name, event_id), None)
+        if known is not None:
+            self._cache_size -= known.size
 
     # --- periodic work ----------------------------------------------------------------------------------------------
 
@@ -396,7 +403,7 @@ class Coordinator:
         self._log(event)
         self.committer.add_redaction(Redaction(start, [events.redacted(row) for row in rows]))
         for row in rows:
-            self._cache.pop((model.name, row.event_id or ""), None)
+            self._remove_from_cache(model.name, row.event_id or "")
         await self.committer.wait_for(event.seq)
         return not needed
 

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from gaptron.serve.events import Decided, Event
 from gaptron.serve.problems import RefusedError
-from gaptron.serve.schemas import Decision, DecisionRecord, DecisionRequest
+from gaptron.serve.schemas import Decision, DecisionRecord, DecisionRequest, RankedAction
 
 
 class Known(Struct, frozen=True, gc=False):
@@ -15,6 +15,11 @@ class Known(Struct, frozen=True, gc=False):
 
     decided: Event
     outcome: Event | None = None
+
+    @property
+    def size(self) -> int:
+        """How many examples' features it holds."""
+        return len(self.decided.body.request.actions or (None,))
 
     @property
     def seq(self) -> int:
@@ -40,17 +45,31 @@ class Known(Struct, frozen=True, gc=False):
 
     def _fields(self, labels: tuple[str, ...]) -> dict[str, Any]:
         decided: Decided = self.decided.body
-        return {
+        fields = {
             "event_id": self.decided.event_id,
-            "label": decided.label,
             "propensity": decided.propensity,
             "model": self.decided.model,
             "seq": self.decided.seq if decided.replica is None else None,  # a replica responds before it is assigned
             "version": decided.version,
-            "distribution": None if decided.distribution is None else dict(zip(labels, decided.distribution)),
-            "shadow_label": decided.shadow_label,
             "feedback_due": None if decided.due is None else as_time(decided.due),
         }
+        p, ranking = decided.distribution, decided.ranking
+        if decided.request.actions is None:
+            distribution = None if p is None else dict(zip(labels, p))
+            return fields | {
+                "label": decided.label,
+                "distribution": distribution,
+                "shadow_label": decided.shadow_label,
+            }
+        ids = available_ids(decided.request)
+        ranked = None if p is None or ranking is None else [RankedAction(ids[k], p[k]) for k in ranking]
+        return fields | {"action": decided.label, "ranking": ranked, "shadow_action": decided.shadow_label}
+
+
+def available_ids(request: DecisionRequest) -> list[str]:
+    """The ids of the actions that may be played, in the order of the distribution."""
+    excluded = set(request.excluded or ())
+    return [action.id for action in request.actions or () if action.id not in excluded]
 
 
 def without_event_id(request: DecisionRequest) -> DecisionRequest:

@@ -43,6 +43,9 @@ from gaptron.serve.store import Key
 from gaptron.version import __version__
 
 T = TypeVar("T")
+UNIFORM_DRAWS = (
+    "{:g} % of the decisions are drawn uniformly (epsilon): without them, the log cannot evaluate another policy."
+)
 EXPORT_CHUNK = 1 << 18  # bytes
 _BODIES = (DecisionBatch, DecisionRequest, ModelChange, NewKey, NewModel, Outcome, OutcomeBatch)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {type_: msgspec.json.Decoder(type_) for type_ in _BODIES}
@@ -89,7 +92,7 @@ async def _body(request: Request, type_: type[T]) -> T:
 
 
 async def decide(request: Request) -> Response:
-    """Decide: return the label to play.
+    """Decide: return the label or the action to play.
 
     201 for a new decision, 200 with `Idempotent-Replay: true` for one that was made before under the same id.
     """
@@ -125,7 +128,7 @@ async def record_outcomes(request: Request) -> Response:
 
 
 def _without_event_id(one: EventOutcome) -> Outcome:
-    return Outcome(correct=one.correct, reward=one.reward, label=one.label, void=one.void, played=one.played)
+    return Outcome(**{name: getattr(one, name) for name in Outcome.__struct_fields__})
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -156,21 +159,23 @@ async def list_models(request: Request) -> Response:
 
 
 def _model_info(model: Model) -> ModelInfo:
-    spec = model.spec
+    spec, epsilon = model.spec, model.spec.epsilon or 0.0
     return ModelInfo(
         name=spec.name,
         labels=list(model.adapter.labels),
+        actions=spec.actions,
         feedback=spec.feedback,
         algorithm=model.adapter.learner.algorithm,
         features="auto" if model.adapter.named else model.adapter.width,
         settings=spec.settings,
         seed=spec.seed,
-        epsilon=spec.epsilon,
+        epsilon=epsilon,
         feedback_timeout=model.feedback_timeout,
         on_timeout=model.on_timeout,
         mode=model.mode,
         decisions=model.tally.decisions,
         learned=model.version,
+        notes=[UNIFORM_DRAWS.format(100.0 * epsilon)] if spec.actions and epsilon else [],
     )
 
 
@@ -196,7 +201,7 @@ async def list_keys(request: Request) -> Response:
 async def revoke_key(request: Request) -> Response:
     """Revoke a key."""
     keys, coordinator = _keys(request), _service(request).coordinator
-    key = keys.check_revocable(request.path_params["key"])
+    key = keys.check_revocable(request.path_params["key_id"])
     await coordinator.committer.call(lambda: coordinator.store.revoke_key(key.id))
     await asyncio.to_thread(keys.reload)
     return json_response(_key_info(key._replace(revoked=True)))

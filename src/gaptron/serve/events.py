@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from gaptron.data.values import MIN_PROPENSITY
-from gaptron.serve.schemas import DecisionRequest, ModelChange, NewModel, Outcome
+from gaptron.serve.schemas import Action, DecisionRequest, ModelChange, NewModel, Outcome
 
 
 class Row(NamedTuple):
@@ -45,22 +45,25 @@ class ReplicaStamp(Struct, array_like=True, gc=False):
 
 
 class Decided(Struct, omit_defaults=True, gc=False):
-    """A label was drawn."""
+    """A label was drawn, or one of the actions of the request."""
 
     request: DecisionRequest
     version: int  # number of outcomes learned from before
-    label: str
+    label: str  # or the id of the action
     propensity: float
-    distribution: tuple[float, ...] | None = None  # in the order of the labels; None in shadow mode
-    shadow_label: str | None = None
+    distribution: tuple[float, ...] | None = None  # of the labels, or the available actions; None in shadow mode
+    shadow_label: str | None = None  # or the id of an action
     due: int | None = None  # µs; an outcome that arrives later is late
     learn_when_due: bool = False  # learn at the timeout, as wrong if there is no outcome by then
     replica: ReplicaStamp | None = None  # None: decided with the model as it was just before this event
+    ranking: tuple[int, ...] | None = None  # places of the available actions: the one played, then the others by score
+    redacted: bool = False  # later: the features were removed
 
     @property
     def is_redacted(self) -> bool:
         """Were the features removed from the log?"""
-        return self.request.x is None and self.request.features is None
+        request = self.request  # earlier versions only removed them
+        return self.redacted or (request.x is None and request.features is None and request.actions is None)
 
     @property
     def is_in_bounds(self) -> bool:
@@ -125,7 +128,12 @@ def decode(row: Row) -> Event:
 
 
 def redacted(row: Row) -> tuple[int, str]:
-    """Return the number of a decision's row, and its body without the features and the advice."""
+    """Return the number of a decision's row, and its body without the features and the advice.
+
+    The ids of actions stay: they are the decision.
+    """
     body: Decided = decode(row).body
-    request = structs.replace(body.request, x=None, features=None, advice=None)
-    return row.seq, _ENCODER.encode(structs.replace(body, request=request)).decode()
+    actions = body.request.actions
+    without = None if actions is None else tuple([Action(id=action.id) for action in actions])
+    request = structs.replace(body.request, x=None, features=None, context=None, actions=without, advice=None)
+    return row.seq, _ENCODER.encode(structs.replace(body, request=request, redacted=True)).decode()

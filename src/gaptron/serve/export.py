@@ -1,5 +1,7 @@
 """Export a model's log in the formats that `gaptron.offpolicy` reads: JSON lines, and Vowpal Wabbit's dsjson.
 
+Of actions with features they are the formats of `gaptron.streams.actions`; actions that were excluded are left out.
+
 A decision is exported when the model learns from it: with its outcome, or as wrong when it times out. Void, overridden
 and redacted decisions and those without an outcome are left out; `gaptron.offpolicy` describes the effect.
 """
@@ -10,10 +12,13 @@ from typing import Any, NamedTuple
 from gaptron.offpolicy import dsjson, jsonl
 from gaptron.serve import events
 from gaptron.serve.adapter import is_correct
+from gaptron.serve.decisions import available_ids
 from gaptron.serve.events import Changed, Created, Decided, Event, OutcomeRecorded, TimedOut
 from gaptron.serve.model_state import WRONG
-from gaptron.serve.schemas import DecisionRequest, Outcome, SparseX
+from gaptron.serve.schemas import Action, DecisionRequest, Outcome, SparseX
 from gaptron.serve.store import Store
+from gaptron.streams.actions import dsjson as action_dsjson
+from gaptron.streams.actions import jsonl as action_jsonl
 from gaptron.streams.json_lines import encode
 
 FORMATS = ("jsonl", "dsjson")
@@ -29,11 +34,19 @@ class Shape(NamedTuple):
 
 def lines(store: Store, model: str, format_: str, until: int) -> Iterator[bytes]:
     """Iterate over the lines of the export, up to event `until`."""
-    shape = _shape(store, model, until)
-    if format_ == "jsonl":
+    shape, line_of = _shape(store, model, until), _line
+    if has_actions(store, model):
+        line_of = _action_line
+    elif format_ == "jsonl":
         yield encode(jsonl.header(tuple(shape.labels), shape.width))
     for decided, reward in decisions_with_rewards(store, model, until):
-        yield encode(_line(decided, reward, shape, format_))
+        yield encode(line_of(decided, reward, shape, format_))
+
+
+def has_actions(store: Store, model: str) -> bool:
+    """Does every decision of the model bring its own actions?"""
+    created: Created = events.decode(next(iter(store.read(0, model)))[0]).body
+    return created.spec.actions
 
 
 def _shape(store: Store, model: str, until: int) -> Shape:
@@ -45,7 +58,7 @@ def _shape(store: Store, model: str, until: int) -> Shape:
             continue
         body = events.decode(row).body
         if isinstance(body, Created):
-            labels += body.spec.labels
+            labels += body.spec.labels or ()
             width = None if body.spec.features == "auto" else body.spec.features or 0
             distributions = body.spec.mode == "live"
         elif isinstance(body, Changed):
@@ -109,9 +122,29 @@ def _line(event: Event, reward: float, shape: Shape, format_: str) -> dict[str, 
     return line if available is None else line | {"available": [labels.index(label) + 1 for label in available]}
 
 
+def _action_line(event: Event, reward: float, shape: Shape, format_: str) -> dict[str, Any]:
+    decided: Decided = event.body
+    request, ids = decided.request, available_ids(decided.request)
+    actions = {one.id: _action_features(one) for one in request.actions or () if one.id in ids}
+    p = list(decided.distribution) if shape.distributions and decided.distribution is not None else None
+    played = ids.index(decided.label), decided.propensity, reward
+    line = action_dsjson.line_of if format_ == "dsjson" else action_jsonl.line_of
+    return line(str(event.event_id), request.context or {}, actions, *played, p)
+
+
 def _features(request: DecisionRequest) -> Any:
-    if isinstance(request.x, tuple):
-        return list(request.x)
-    if isinstance(request.x, SparseX):
-        return {str(index): value for index, value in zip(request.x.indices, request.x.values)}
-    return request.features
+    return request.features if request.x is None else _numbers(request.x)
+
+
+def _numbers(x: tuple[float, ...] | SparseX) -> Any:
+    if isinstance(x, SparseX):
+        return {str(index): value for index, value in zip(x.indices, x.values)}
+    return list(x)
+
+
+def _action_features(action: Action) -> dict[str, Any]:
+    """The features by name; numbers are named by their column."""
+    if action.x is None:
+        return action.features or {}
+    x = _numbers(action.x)
+    return x if isinstance(x, dict) else {str(column): value for column, value in enumerate(x)}

@@ -82,6 +82,7 @@ class _CoordinatorCollector(Collector):  # type: ignore[misc]  # prometheus_clie
         learned = CounterMetricFamily("gaptron_learned", "Outcomes learned from.", labels=("model",))
         pending = GaugeMetricFamily("gaptron_pending", "Decisions that wait for their timeout.", labels=("model",))
         errors = GaugeMetricFamily("gaptron_recent_error_rate", "Error rate of recent outcomes.", labels=("model",))
+        rewards = GaugeMetricFamily("gaptron_recent_mean_reward", "Mean reward of recent outcomes.", labels=("model",))
         for name, model in coordinator.models.items():
             for kind in TALLY_KINDS:
                 events.add_metric((name, kind), getattr(model.tally, kind))
@@ -93,5 +94,7 @@ class _CoordinatorCollector(Collector):  # type: ignore[misc]  # prometheus_clie
             pending.add_metric((name,), len(model.pending))
             recent = model.tally.recent
             if recent:
-                errors.add_metric((name,), sum(outcome.error for outcome in recent) / len(recent))
-        yield from (events, played, learned, pending, errors)
+                error_rate = sum(outcome.error for outcome in recent) / len(recent)
+                errors.add_metric((name,), error_rate)
+                rewards.add_metric((name,), 1.0 - error_rate)
+        yield from (events, played, learned, pending, errors, rewards)

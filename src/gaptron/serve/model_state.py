@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, structs
 from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, GaptronError, InputError, SettingError
 from gaptron.serve import draws
-from gaptron.serve.adapter import Adapter, is_correct
+from gaptron.serve.adapter import adapter_of, is_correct
 from gaptron.serve.events import Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, Outcome
@@ -44,12 +44,13 @@ class Model:
         self.spec, self.key = spec, created.key
         self.feedback_timeout, self.on_timeout, self.mode = spec.feedback_timeout, spec.on_timeout, spec.mode
         check_timeout(self.on_timeout, self.feedback_timeout, spec.feedback)
-        self.adapter = Adapter(spec)
+        self.adapter = adapter_of(spec)
         self.version = 0  # number of outcomes learned from
         self.redacted_through = 0  # outcomes of decisions up to this event are late
         self.seq = 0  # of its last event
         self.pending: dict[str, PendingDecision] = {}
-        self.tally = Tally(labels=[LabelCounts() for _ in spec.labels])
+        self.pending_size = 0  # in examples: a decision with actions has one per action
+        self.tally = Tally(labels=[LabelCounts() for _ in self.adapter.labels])
         self._due: list[tuple[int, int, str]] = []  # a heap of the pending decisions
 
     @property
@@ -73,29 +74,31 @@ class Model:
         """The decision for a request that is within bounds, or in the log already."""
         try:
             self.adapter.check(request)
-            code, p = self.adapter.decide(request, draws.number(self.key, event_id))
-            if request.played is not None:
-                self.adapter.code(request.played.label)
+            draw = self.adapter.decide(request, draws.number(self.key, event_id))
+            if self.mode == "live" and request.played is not None:
+                raise invalid('"played" is for models in shadow mode: omit it, or change the mode')
+            played = None if self.mode == "live" else self.adapter.check_played(request)
         except (InputError, SettingError) as problem:
             raise invalid(str(problem)) from None
         due = None if self.feedback_timeout is None else at + round(1e6 * self.feedback_timeout)
-        label, played, learn_when_due = self.adapter.labels[code], request.played, self.on_timeout == "wrong"
-        if self.mode == "live":
-            if played is not None:
-                raise invalid('"played" is for models in shadow mode: omit it, or change the mode')
+        learn_when_due = self.on_timeout == "wrong"
+        if played is None or request.played is None:
             return Decided(
-                request, self.version, label, float(p[code]), tuple(p.tolist()), due=due, learn_when_due=learn_when_due
+                request,
+                self.version,
+                draw.played,
+                draw.propensity,
+                draw.distribution,
+                due=due,
+                learn_when_due=learn_when_due,
+                ranking=draw.ranking,
             )
-        if played is None:
-            raise invalid('the model is in shadow mode: give "played", the label you played and its propensity')
-        if played.label not in (request.available or self.adapter.labels):
-            raise invalid(f"{played.label!r} was played, but it is not one of the available labels")
         return Decided(
             request,
             self.version,
-            played.label,
-            played.propensity,
-            shadow_label=label,
+            played,
+            request.played.propensity,
+            shadow_label=draw.played,
             due=due,
             learn_when_due=learn_when_due,
         )
@@ -118,12 +121,14 @@ class Model:
         )
         if change.add_labels is UNSET:
             return
+        if self.spec.actions:
+            raise invalid("add_labels is for models with labels; this one chooses among the actions of each request")
         labels = [*self.adapter.labels, *change.add_labels]
         if len(set(labels)) != len(labels):
             raise invalid("add_labels contains a label that exists already, or the same label twice")
         if len(labels) > MAX_LABELS:
             raise invalid(f"a model has at most {MAX_LABELS} labels, not {len(labels)}")
-        trial = Adapter(self.spec)
+        trial = adapter_of(self.spec)
         trial.restore(self.adapter.tree())
         try:
             trial.grow(list(change.add_labels))
@@ -201,10 +206,11 @@ class Model:
         if decision.learn_when_due:
             assert decision.due is not None
             self.pending[event.event_id] = PendingDecision(event.seq, event.event_id, event.at, decision)
+            self.pending_size += self.adapter.size(decision.request)
             heapq.heappush(self._due, (decision.due, event.seq, event.event_id))
         agreed = None if decision.shadow_label is None else decision.shadow_label == decision.label
         top_probability = None if decision.distribution is None else max(decision.distribution)
-        self.tally.decided(self.adapter.code(decision.label), top_probability, agreed)
+        self.tally.decided(self.adapter.tally_key(decision.label), top_probability, agreed)
 
     def _apply_outcome(self, event: Event, outcome: Outcome, decided: Event) -> None:
         assert event.event_id is not None
@@ -222,6 +228,7 @@ class Model:
         while self._due and self._due[0][0] <= until:
             _, _, event_id = heapq.heappop(self._due)
             pending = self.pending.pop(event_id)
+            self.pending_size -= self.adapter.size(pending.decision.request)
             if pending.outcome is None:
                 self._learn(pending.decision, WRONG, None)
             else:
@@ -240,7 +247,7 @@ class Model:
         self.adapter.learn(decision.request, decision.label, decision.propensity, outcome)
         self.version += 1
         error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
-        self.tally.learned(self.adapter.code(decision.label), error, decision.propensity, delay)
+        self.tally.learned(self.adapter.tally_key(decision.label), error, decision.propensity, delay)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:
         if change.add_labels is not UNSET:
@@ -263,6 +270,7 @@ class Model:
     def restore_pending(self, pending: list[PendingDecision]) -> None:
         """Restore the pending decisions of a snapshot."""
         self.pending = {one.event_id: one for one in pending}
+        self.pending_size = sum(self.adapter.size(one.decision.request) for one in pending)
         self._due = [(one.decision.due or 0, one.seq, one.event_id) for one in pending]
         heapq.heapify(self._due)
 

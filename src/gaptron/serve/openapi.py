@@ -13,7 +13,7 @@ from gaptron.version import __version__
 PARAMETERS = {
     "model": {"type": "string", "pattern": NAME_PATTERN},
     "event_id": {"type": "string", "pattern": EVENT_ID_PATTERN},
-    "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
+    "key_id": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
 
 

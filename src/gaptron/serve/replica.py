@@ -19,7 +19,7 @@ from gaptron.serve.events import Event, ReplicaStamp, Row
 from gaptron.serve.keys import KeyRing
 from gaptron.serve.model_state import Model
 from gaptron.serve.problems import RefusedError, invalid, misdirected, not_found, unavailable
-from gaptron.serve.schemas import Decision, DecisionRecord, DecisionRequest, DecisionResult, SparseX
+from gaptron.serve.schemas import Decision, DecisionRecord, DecisionRequest, DecisionResult
 from gaptron.serve.service import STANDBY_INTERVAL, DecisionMaker, Options, Service
 from gaptron.serve.store import SharedStore, StoreUnavailableError, as_shared
 
@@ -105,14 +105,15 @@ class Replica:
 
     async def _labels(self, name: str, known: Known) -> tuple[str, ...]:
         """The labels of the model; a decision that was made with more of them was made with a newer model."""
-        if len(known.decided.body.distribution or ()) > len(self.model(name).adapter.labels):
+        decided = known.decided.body
+        if decided.request.actions is None and len(decided.distribution or ()) > len(self.model(name).adapter.labels):
             await self.refresh()
         return self.model(name).adapter.labels
 
     def _decide(self, model: Model, event_id: str, request: DecisionRequest) -> Event:
         if len(self._unwritten) > MAX_UNCOMMITTED_ROWS:
             raise unavailable("too many requests are waiting for the database")
-        if model.adapter.width is None and not model.adapter.named:
+        if not model.adapter.is_ready_for_replicas:
             raise invalid('the model has no number of features yet: create models for replicas with "features"')
         at = self._now()
         decided = structs.replace(model.decide(request, event_id, at), replica=ReplicaStamp(model.seq, at))
@@ -120,7 +121,7 @@ class Replica:
 
     async def _compile(self, model: Model, request: DecisionRequest) -> None:
         """Compile for sparse examples before the first of them."""
-        sparse = isinstance(request.x, SparseX)
+        sparse = model.adapter.is_sparse(request)
         if (model.name, sparse) not in self._compiled and isinstance(model.spec.features, int):
             await asyncio.to_thread(adapter.try_out, model.spec, sparse=True)
             self._compiled.add((model.name, sparse))

@@ -15,6 +15,7 @@ from gaptron.serve.tally import DELAYS, WINDOW, RecentOutcome
 
 LEVEL = 0.95
 MAX_LABELS = 20  # in the estimates for single labels
+MAX_ACTIONS = 20  # the most played ones
 POINTS = 20  # of the curve of the error rate
 MIN_PLAYED, MIN_DIFFERENCE = 100, 0.1  # plays of a label, and difference in outcome rates, that justify a warning
 COUNTS = ("decisions", "outcomes", "late", "void", "overridden", "timed_out", "unusable", "agreed", "shadow")
@@ -27,10 +28,13 @@ class Facts:
     def __init__(self, coordinator: Coordinator, model: Model) -> None:
         self.name, self.mode, self.feedback = model.name, model.mode, model.spec.feedback
         self.algorithm = model.adapter.learner.algorithm
+        self.has_actions = model.spec.actions
         self.labels = model.adapter.labels
         self.version, self.seq = model.version, model.seq
         tally = model.tally
         self.label_counts = [(counts.played, counts.outcomes, counts.errors) for counts in tally.labels]
+        most_played = sorted(tally.actions.items(), key=lambda one: -one[1].played)[:MAX_ACTIONS]
+        self.actions = [(action, counts.played, counts.outcomes, counts.errors) for action, counts in most_played]
         self.recent: list[RecentOutcome] = tally.recent[-WINDOW:]
         self.top_probabilities = tally.top_probabilities[-WINDOW:]
         self.tally = {name: getattr(tally, name) for name in COUNTS}
@@ -69,12 +73,15 @@ def report(facts: Facts) -> dict[str, Any]:
         "algorithm": facts.algorithm,
         "feedback": facts.feedback,
         "mode": facts.mode,
+        "has_actions": facts.has_actions,
         "learned": facts.version,
         "seq": facts.seq,
         "counts": {**facts.tally, "pending": facts.pending, **facts.counters},
         "recent": _recent(errors),
+        "mean_reward": _mean_reward(errors),
         "single_label": _single_label(facts, errors),
         "labels": _labels(facts),
+        "actions": _actions(facts),
         "exploration": None if not facts.top_probabilities else 1.0 - float(np.mean(facts.top_probabilities)),
         "expert_weights": facts.expert_weights,
         "delays": [{"up_to": end, "outcomes": count} for end, count in zip([*map(float, DELAYS), None], facts.delays)],
@@ -90,9 +97,15 @@ def _summary(facts: Facts, errors: Any) -> str:
     decisions = f"{tally['decisions']:,} decisions, {_percent(tally['outcomes'] / tally['decisions'])} with an outcome"
     if facts.mode == "shadow":
         agreed = tally["agreed"] / max(1, tally["shadow"])
-        return f"Shadow mode. {decisions}; the model agrees with the played label in {_percent(agreed)}."
+        choice = "action" if facts.has_actions else "label"
+        return f"Shadow mode. {decisions}; the model agrees with the played {choice} in {_percent(agreed)}."
     if not len(errors):
         return f"No outcomes yet. {decisions}."
+    if facts.has_actions:
+        reward = _mean_reward(errors)
+        between = "" if reward is None else f" ({reward['low']:.2f} to {reward['high']:.2f})"
+        mean = f"mean reward {1.0 - errors.mean():.2f}{between}"
+        return f"Learning. {decisions}; {mean} in the last {len(errors):,} outcomes."
     return f"Learning. {decisions}; error rate {_percent(errors.mean())} in the last {len(errors):,} outcomes."
 
 
@@ -116,9 +129,17 @@ def _recent(errors: Any) -> dict[str, Any] | None:
     }
 
 
+def _mean_reward(errors: Any) -> dict[str, float] | None:
+    """The mean reward of the recent outcomes, with its interval."""
+    if len(errors) < 2:
+        return None
+    whole = on_policy(errors, LEVEL)
+    return {"mean": 1.0 - whole.mistakes, "low": 1.0 - whole.high, "high": 1.0 - whole.low}
+
+
 def _single_label(facts: Facts, errors: Any) -> list[dict[str, Any]]:
     """The estimated error rate of always playing one label, by inverse propensity, with its proven interval."""
-    if facts.mode == "shadow" or len(errors) < 2:
+    if facts.has_actions or facts.mode == "shadow" or len(errors) < 2:
         return []
     codes = np.array([outcome.code for outcome in facts.recent])
     propensities = np.array([outcome.propensity for outcome in facts.recent])
@@ -143,6 +164,21 @@ def _labels(facts: Facts) -> list[dict[str, Any]]:
             "error_rate": errors / outcomes if outcomes else None,
         }
         for label, (played, outcomes, errors) in zip(facts.labels, facts.label_counts)
+    ]
+
+
+def _actions(facts: Facts) -> list[dict[str, Any]]:
+    """The most played actions."""
+    total = max(1, facts.tally["decisions"])
+    return [
+        {
+            "action": action,
+            "played": played,
+            "share": played / total,
+            "outcome_rate": outcomes / played if played else None,
+            "mean_reward": 1.0 - errors / outcomes if outcomes else None,
+        }
+        for action, played, outcomes, errors in facts.actions
     ]
 
 

@@ -37,7 +37,7 @@ OPERATIONS = (
               responses={200: str}, problems=(404,), media_type="application/octet-stream"),
     Operation("POST", "/v1/keys", endpoints.create_key, "admin", schemas.NewKey, {201: schemas.CreatedKey}, BODY),
     Operation("GET", "/v1/keys", endpoints.list_keys, "admin", responses={200: schemas.KeyList}),
-    Operation("DELETE", "/v1/keys/{key}", endpoints.revoke_key, "admin",
+    Operation("DELETE", "/v1/keys/{key_id}", endpoints.revoke_key, "admin",
               responses={200: schemas.KeyInfo}, problems=(404, 409)),
     Operation("GET", "/metrics", endpoints.metrics, "read", responses={200: str}, media_type="text/plain"),
     Operation("GET", "/healthz", endpoints.health, responses={200: OBJECT}),

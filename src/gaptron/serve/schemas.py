@@ -8,8 +8,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from gaptron.data.values import MIN_PROPENSITY
+from gaptron.types import MOST_ACTIONS
+
 MAX_LABELS, MAX_FEATURES, MAX_BATCH = 1000, 10_000, 1000
 MAX_BODY_BYTES = 1 << 20
+EPSILON_OF_ACTIONS = 0.02  # by default; without uniform draws, the log cannot evaluate another policy
 MIN_TIMEOUT, MAX_TIMEOUT = 5.0, 7 * 86_400.0  # seconds
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}(?!\n)$"  # in Python, $ alone also matches before a final newline
@@ -19,7 +23,9 @@ EventId = Annotated[
     str, Meta(pattern=EVENT_ID_PATTERN, description="Your id of the event: letters, digits and . _ : -, at most 128.")
 ]
 Label = Annotated[str, Meta(min_length=1, max_length=128)]
-Probability = Annotated[float, Meta(gt=0.0, le=1.0)]
+ActionId = Annotated[str, Meta(min_length=1, max_length=256)]
+Labels = Annotated[list[Label], Meta(max_length=MAX_LABELS, extra_json_schema={"uniqueItems": True})]
+Probability = Annotated[float, Meta(gt=0.0, le=1.0, extra_json_schema={"minimum": MIN_PROPENSITY})]
 Share = Annotated[float, Meta(ge=0.0, lt=1.0)]
 Seconds = Annotated[float, Meta(ge=MIN_TIMEOUT, le=MAX_TIMEOUT)]
 Role = Literal["decide", "feedback", "read", "admin"]
@@ -39,37 +45,46 @@ class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 
 
 class NewModel(Schema, kw_only=True):
-    """A model to create."""
+    """A model to create: it chooses between fixed labels, or among the actions that each request brings."""
 
     name: Name
-    labels: Annotated[list[Label], Meta(min_length=2, max_length=MAX_LABELS)]
+    labels: Annotated[Labels, Meta(min_length=2)] | None = None
+    """Required unless `actions` is true."""
+    actions: bool = False
+    """Every decision brings its own actions, each with its own features."""
     feedback: Literal["bandit", "full"] = "bandit"
-    """bandit: an outcome says whether the played label was correct; full: it names the true label."""
+    """bandit: an outcome says whether what was played was correct, or its reward; full: it names what was right."""
     algorithm: str | None = None
     """The library's default if omitted."""
     features: Annotated[int, Meta(ge=1, le=10_000_000)] | Literal["auto"] | None = None
-    """The number of features in `x` (set by the first decision if omitted), or "auto" for named features."""
+    """The number of features in `x`, or "auto" for named features. If omitted, the first decision sets the number; with
+    `actions`, they are named."""
     settings: dict[str, float | int | str | bool] = {}
     """Settings of the learner: loss, norm, radius, horizon, and those of the algorithm."""
     seed: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
-    epsilon: Share = 0.0
-    """The share of decisions drawn uniformly, so that other policies can be evaluated on the log."""
+    epsilon: Share | None = None
+    """The share of decisions drawn uniformly, so that other policies can be evaluated on the log. If omitted, 0 for
+    labels and 0.02 for actions."""
     feedback_timeout: Seconds | None = None
     """Seconds after a decision during which its outcome is learned from; no limit if omitted."""
     on_timeout: OnTimeout = "ignore"
     """What a missing outcome means after the timeout. With "wrong", all outcomes are learned when the timeout ends."""
     mode: Mode = "live"
-    """shadow: the caller plays its own label, and the model learns from it. "apprentice" is an alias of shadow."""
+    """shadow: the caller plays its own choice, and the model learns from it. "apprentice" is an alias of shadow."""
 
     def __post_init__(self) -> None:
         if self.mode == "apprentice":
             self.mode = "shadow"
+        if self.epsilon is None:  # the log has the number, so that the default may change
+            self.epsilon = EPSILON_OF_ACTIONS if self.actions else 0.0
+        if self.actions and self.features is None:
+            self.features = "auto"
 
 
 class ModelChange(Schema, kw_only=True):
     """Changes to a model; omitted fields keep their values."""
 
-    add_labels: Annotated[list[Label], Meta(min_length=1, max_length=MAX_LABELS)] | UnsetType = UNSET
+    add_labels: Annotated[Labels, Meta(min_length=1)] | UnsetType = UNSET
     feedback_timeout: Seconds | UnsetType | None = UNSET
     on_timeout: OnTimeout | UnsetType = UNSET
     mode: Mode | UnsetType = UNSET
@@ -83,7 +98,9 @@ class ModelInfo(Schema, kw_only=True):
     """A model and its current configuration."""
 
     name: Name
-    labels: list[Label]
+    labels: list[Label] = []
+    """Omitted if every decision brings its own actions."""
+    actions: bool = False
     feedback: str
     algorithm: str
     features: int | str | None
@@ -96,6 +113,8 @@ class ModelInfo(Schema, kw_only=True):
     decisions: int
     learned: int
     """The number of outcomes learned from."""
+    notes: list[str] = []
+    """What to know about this configuration."""
 
 
 class QuarantinedModel(Schema):
@@ -122,38 +141,70 @@ class SparseX(Schema):
     values: Annotated[tuple[float, ...], Meta(max_length=MAX_FEATURES)]
 
 
-class Played(Schema):
-    """The label that the caller played in shadow mode, and its probability under the caller's policy."""
+Cells = Annotated[dict[str, float | str | bool | None], Meta(max_length=MAX_FEATURES)]
+Numbers = Annotated[tuple[float, ...], Meta(min_length=1, max_length=MAX_FEATURES)]
 
-    label: Label
+
+class Action(Schema, kw_only=True):
+    """One of the actions of a decision."""
+
+    id: ActionId
+    features: Cells | None = None
+    """The features by name; none if omitted."""
+    x: Numbers | SparseX | None = None
+    """The features as numbers, for a model created with a number of features."""
+
+
+class Played(Schema):
+    """What the caller played in shadow mode, a label or an action, and its probability under the caller's policy."""
+
+    label: Label | None = None
     propensity: Probability = 1.0
     """At least 1e-6."""
+    action: ActionId | None = None
 
 
 class DecisionRequest(Schema, kw_only=True):
-    """A request for a label. Give either `x` or `features`."""
+    """A request for a decision: with `x` or `features` for a label, with `actions` for one of these actions."""
 
     event_id: EventId | None = None
     """Repeating a request with the same id returns the same decision. Generated if omitted."""
-    x: Annotated[tuple[float, ...], Meta(min_length=1, max_length=MAX_FEATURES)] | SparseX | None = None
+    x: Numbers | SparseX | None = None
     """The features as numbers."""
-    features: Annotated[dict[str, float | str | bool | None], Meta(max_length=MAX_FEATURES)] | None = None
+    features: Cells | None = None
     """The features by name, for a model created with `"features": "auto"`."""
     available: Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MAX_LABELS)] | None = None
     """The labels that may be played; all labels if omitted."""
+    context: Cells | None = None
+    """For a model with actions: the features that all actions of this decision share."""
+    actions: Annotated[tuple[Action, ...], Meta(min_length=1, max_length=MOST_ACTIONS)] | None = None
+    """The actions of this decision, in your order."""
+    excluded: Annotated[tuple[ActionId, ...], Meta(max_length=MOST_ACTIONS)] | None = None
+    """The ids of actions that may not be played."""
     advice: Annotated[dict[str, Annotated[float, Meta(ge=0.0)]], Meta(max_length=MAX_LABELS)] | None = None
     """The prediction of your own model: label to probability."""
     played: Played | None = None
-    """Required in shadow mode: the label you played."""
+    """Required in shadow mode: the label or the action you played."""
+
+
+class RankedAction(Schema):
+    """An action, and the probability with which it was drawn as the one to play."""
+
+    id: str
+    propensity: float
 
 
 class Decision(Schema, kw_only=True):
-    """The label to play, and the distribution it was drawn from."""
+    """The label or the action to play, and the distribution it was drawn from."""
 
     event_id: str
-    label: str
+    label: str | None = None
+    action: str | None = None
+    """The id of the action to play, if the request brought actions."""
     propensity: float
-    """The probability with which the label was drawn."""
+    """The probability with which the label or the action was drawn."""
+    ranking: list[RankedAction] | None = None
+    """The actions that could be played: the one to play, then the others by score."""
     model: str
     seq: int | None = None
     """The number of the event in the log. Omitted by a replica, which responds before the number is assigned."""
@@ -162,6 +213,8 @@ class Decision(Schema, kw_only=True):
     distribution: dict[str, float] | None = None
     shadow_label: str | None = None
     """In shadow mode: the label that the model would have played."""
+    shadow_action: str | None = None
+    """In shadow mode: the action that the model would have played."""
     feedback_due: str | None = None
     """An outcome that arrives later is not learned from."""
 
@@ -196,16 +249,18 @@ class DecisionResults(Schema):
 
 
 class Outcome(Schema, kw_only=True):
-    """The outcome of a decision: exactly one of correct, reward, label or void."""
+    """The outcome of a decision: exactly one of correct, reward, label, action or void."""
 
     correct: bool | None = None
     reward: Annotated[float, Meta(ge=0.0, le=1.0)] | None = None
     label: Label | None = None
     """The true label."""
+    action: ActionId | None = None
+    """The right action."""
     void: Literal[True] | None = None
     """The event had no outcome; nothing is learned from it."""
-    played: Label | None = None
-    """The label that was played. If it differs from the decision, the decision is void and counts as overridden."""
+    played: ActionId | None = None
+    """What was played. If it differs from the decision, the decision is void and counts as overridden."""
 
 
 class EventOutcome(Outcome, kw_only=True):

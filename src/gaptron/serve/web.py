@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from gaptron.serve.middleware import SECURITY_HEADERS, Authentication, BodyLimits, RequestMetrics, SecurityHeaders
 from gaptron.serve.operation import Operation
@@ -68,8 +68,15 @@ async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if error.status_code in TITLES else 404
     kind = "method-not-allowed" if status == 405 else "not-found"
     response = problem_response(RefusedError(status, kind, f"{request.method} {request.url.path[:200]} is not served"))
-    response.headers.update(error.headers or {})
+    if status == 405:  # Starlette would name those of the first route with this path
+        response.headers["Allow"] = ", ".join(_methods(request))
     return response
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods of the path of a request."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in routes for method in route.methods})
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:

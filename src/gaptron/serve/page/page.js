@@ -58,7 +58,16 @@ function figureWidth(id) {
   return Math.max(280, Math.min(720, element(id).clientWidth)); // so that text keeps its size on a narrow screen
 }
 
-function drawCurve(recent) {
+function measure(rewards) {
+  return rewards ? "Mean reward" : "Error rate";
+}
+
+function point(one, rewards) {
+  if (rewards) return { value: 1 - one.error_rate, low: 1 - one.high, high: 1 - one.low };
+  return { value: one.error_rate, low: one.low, high: one.high };
+}
+
+function drawCurve(recent, rewards) {
   if (!recent) return element("curve").replaceChildren("Not enough outcomes yet.");
   const [W, H, L, R, T, B] = [figureWidth("curve"), 220, 45, 10, 10, 25];
   const x = (i) => L + ((W - L - R) * (i + 0.5)) / recent.curve.length;
@@ -67,12 +76,14 @@ function drawCurve(recent) {
     shape("line", { class: "axis", x1: L, x2: W - R, y1: y(share), y2: y(share) }),
     shape("text", { x: L - 6, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`),
   ]);
-  const points = recent.curve.map((one, i) => [x(i), y(one.error_rate)]);
-  const band = [...recent.curve.map((one, i) => [x(i), y(one.high)]), ...recent.curve.map((one, i) => [x(i), y(one.low)]).reverse()];
+  const curve = recent.curve.map((one) => point(one, rewards));
+  const points = curve.map((one, i) => [x(i), y(one.value)]);
+  const band = [...curve.map((one, i) => [x(i), y(one.high)]), ...curve.map((one, i) => [x(i), y(one.low)]).reverse()];
+  const whole = point(recent, rewards);
   shapes.push(shape("polygon", { class: "band", points: band.join(" ") }));
   shapes.push(shape("polyline", { class: "curve", points: points.join(" ") }));
   shapes.push(shape("text", { x: W - R, y: H - 6, "text-anchor": "end" }, `the last ${count(recent.outcomes)} outcomes`));
-  figure("curve", W, H, `Error rate: ${percent(recent.error_rate)}, between ${percent(recent.low)} and ${percent(recent.high)}`, shapes);
+  figure("curve", W, H, `${measure(rewards)}: ${percent(whole.value)}, between ${percent(whole.low)} and ${percent(whole.high)}`, shapes);
 }
 
 function drawSingleLabel(estimates, recent) {
@@ -98,17 +109,26 @@ function show(report) {
   element("report").hidden = false;
   write("summary", report.summary);
   list("warnings", report.warnings);
-  drawCurve(report.recent);
+  write("curve-title", measure(report.has_actions));
+  write("curve-measure", measure(report.has_actions));
+  drawCurve(report.recent, report.has_actions);
+  element("single-label-section").hidden = report.has_actions;
   drawSingleLabel(report.single_label, report.recent);
-  table("labels", ["label", "played", "share", "with outcome", "error rate"],
-    report.labels.map((one) => [one.label, count(one.played), percent(one.share), percent(one.outcome_rate), percent(one.error_rate)]));
+  write("labels-title", report.has_actions ? "Most played actions" : "Labels");
+  if (report.has_actions) {
+    table("labels", ["action", "played", "share", "with outcome", "mean reward"],
+      report.actions.map((one) => [one.action, count(one.played), percent(one.share), percent(one.outcome_rate), percent(one.mean_reward)]));
+  } else {
+    table("labels", ["label", "played", "share", "with outcome", "error rate"],
+      report.labels.map((one) => [one.label, count(one.played), percent(one.share), percent(one.outcome_rate), percent(one.error_rate)]));
+  }
   const shadowCounts = ["agreed", "shadow"];
   table("counts", ["kind", "count"], Object.entries(report.counts)
     .filter(([kind]) => report.mode === "shadow" || !shadowCounts.includes(kind))
     .map(([kind, number]) => [kind.replace("_", " "), count(number)]));
   table("delays", ["up to", "outcomes"], report.delays.map((one) => [one.up_to === null ? "longer" : span(one.up_to), count(one.outcomes)]));
   write("exploration", report.exploration === null ? "No decisions yet." :
-    `In recent decisions, labels other than the most likely one had a probability of ${percent(report.exploration)} on average.`);
+    `In recent decisions, ${report.has_actions ? "actions" : "labels"} other than the most likely one had a probability of ${percent(report.exploration)} on average.`);
   element("expert-weights").hidden = !Object.keys(report.expert_weights).length;
   table("expert-weights", ["expert", "weight"], Object.entries(report.expert_weights).map(([name, weight]) => [name, weight.toFixed(3)]));
   write("certificate", report.certificate);
