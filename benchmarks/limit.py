@@ -1,9 +1,9 @@
 """Speed of `play` relative to the speed limit, measured in one run.
 
 The limit is a compiled loop over the same examples in the same layout that only scores each example and applies a
-rank-one update to every label: the minimum work of a first-order learner. Rounds that bring their own actions are
-timed too, without such a limit. Each figure is processor time, the best of
-several interleaved runs, because the machine may be busy.
+rank-one update to every label: the minimum work of a first-order learner. Rounds that bring their own actions, and
+Advised Gaptron without and with its kernel expert, are timed too, without such a limit. Each figure is processor time,
+the best of several interleaved runs, because the machine may be busy.
 
     python benchmarks/limit.py [--rounds 50000] [--repeats 7]
 """
@@ -57,6 +57,7 @@ OTHERS = {
         "squarecb": "bandit",
     }.items()
 }
+FEEDBACKS = ("full", "bandit")
 WITH_ACTIONS: dict[str, dict[str, Any]] = {
     "advised": {"algorithm": "advised-gaptron"},
     "advised bandit": {"algorithm": "advised-gaptron", "feedback": "bandit"},
@@ -132,6 +133,31 @@ def actions(T: int, repeats: int, *, K: int = 10, nonzeros: int = 20, width: int
             print(f"  {label:<26}{seconds / len(y) * 1e6:>8.2f} µs a round")
 
 
+def kernel_expert(T: int, repeats: int) -> None:
+    """Rounds of Advised Gaptron: labels of a linear rule, and random ones, from which every round is learned."""
+    rng = np.random.default_rng(0)
+    print(f"\nkernel expert: {T:,} dense rounds, µs a round without it -> with it")
+    heads = [f"{kind} {feedback}" for kind in ("easy", "noisy") for feedback in FEEDBACKS]
+    print(f"  {'d':>4} {'K':>4}" + "".join(f"{head:>18}" for head in heads))
+    for d in (10, 100, 784):
+        for K in (2, 10, 100):
+            X = rng.normal(size=(T, d))
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+            streams = ((X @ rng.normal(size=(d, K))).argmax(axis=1), rng.integers(K, size=T))
+            cells = []
+            for y in streams:
+                for feedback in FEEDBACKS:
+                    best = dict.fromkeys((False, True), np.inf)
+                    for _ in range(repeats + 1):  # the first round compiles
+                        for wanted in best:
+                            learner = Learner(n_classes=K, feedback=feedback, kernel=wanted, observe=False, seed=0)
+                            start = time.process_time()
+                            learner.play(X, y)
+                            best[wanted] = min(best[wanted], time.process_time() - start)
+                    cells.append(" -> ".join(f"{seconds / T * 1e6:.1f}" for seconds in best.values()))
+            print(f"  {d:>4} {K:>4}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=50_000)
@@ -152,6 +178,7 @@ def main() -> None:
     y = rng.integers(stream.n_classes, size=options.rounds)
     compare("sparse, random labels", stream.X, y, stream.n_classes, options.repeats, ENTRANTS)
     actions(options.rounds // 5, options.repeats)
+    kernel_expert(options.rounds // 10, options.repeats)
     compare("synsep, sparse", stream.X, stream.y, stream.n_classes, options.repeats, ENTRANTS | OTHERS)
 
 

@@ -2,11 +2,13 @@
 
     python benchmarks/tables.py numbers [--rounds 5000] [--seeds 2]     dense sets of GAPTRON_DATA, raw
     python benchmarks/tables.py tables [--rounds 5000] FOLDER           CSV files with words and missing values
+    python benchmarks/tables.py kernel [--rounds 5000] [--seeds 2] [--only NAME,NAME] FOLDER
 
 `numbers`: the same examples as raw numbers with features="auto"; standardized in hindsight, with a constant and of unit
 norm; and raw with unit norm. `tables`: the table with named columns; one-hot encoded and standardized in hindsight;
-scikit-learn's ColumnTransformer (in hindsight) + SGDClassifier; River's pipeline. Every learner makes one pass; errors
-are in percent.
+scikit-learn's ColumnTransformer (in hindsight) + SGDClassifier; River's pipeline. `kernel`: dense sets as raw numbers,
+a generated table and those of the folder, shuffled, with features="auto", without and with the kernel expert, and
+the change with its standard error. Every learner makes one pass; errors are in percent.
 """
 
 import argparse
@@ -41,6 +43,7 @@ LABELS = {
     "Bundesliga": ("HomeGoals", ("AwayGoals",)),
     "flchain": ("chapter", ()),
 }
+NAMED = "glass vowel segment satimage letter pendigits avila digits".split()  # dense sets for `kernel`
 FEEDBACKS = ("full", "bandit")
 
 
@@ -139,16 +142,70 @@ def _river(frame: Any, plain: list[str], words: list[str], y: Any) -> float:
     return 100.0 * wrong / len(y)
 
 
+def kernel(folder: Path, rounds: int, seeds: int, only: list[str]) -> None:
+    print("| stream |" + " without | with | change ± s.e. | worse in |" * 2 + "\n|---|" + "---:|" * 8)
+    means = []
+    for name in only or [*NAMED, "diamonds-like", *LABELS]:
+        line = []
+        for feedback in FEEDBACKS:
+            found = np.array([_with_and_without(name, folder, rounds, seed, feedback) for seed in range(seeds)])
+            change = found[:, 1] - found[:, 0]
+            line += [*found.mean(axis=0), change.mean(), change.std(ddof=1) / seeds**0.5, (change > 0).sum()]
+        means.append(line)
+        print(f"| {name} |" + _cells(line[:5]) + _cells(line[5:]), flush=True)
+    mean = np.mean(means, axis=0)
+    print("| mean |" + "".join(f" {mean[i]:.2f} | {mean[i + 1]:.2f} | {mean[i + 2]:+.2f} | |" for i in (0, 5)))
+
+
+def _cells(line: list[float]) -> str:
+    return " {:.2f} | {:.2f} | {:+.2f} ± {:.2f} | {:.0f} |".format(*line)
+
+
+def _with_and_without(name: str, folder: Path, rounds: int, seed: int, feedback: str) -> list[float]:
+    X, y, n_classes, leaks = _shuffled(name, folder, rounds, seed)
+    declared = Features(dict.fromkeys(leaks, "ignore")) if leaks else "auto"
+    common: dict[str, Any] = {"n_classes": n_classes, "feedback": feedback, "seed": seed, "horizon": len(y)}
+    return [error(Learner(features=declared, kernel=wanted, **common).play(X, y)) for wanted in (False, True)]
+
+
+def _shuffled(name: str, folder: Path, rounds: int, seed: int) -> tuple[Any, Any, int, tuple[str, ...]]:
+    """Return examples, codes of their labels, K and the columns that give the label away."""
+    if name in LABELS:
+        label, leaks = LABELS[name]
+        frame = pd.read_csv(folder / f"{name}.csv").dropna(subset=[label]).sample(frac=1.0, random_state=seed)[:rounds]
+        y = frame.pop(label).astype("category").cat.codes.to_numpy()
+        return frame, y, int(y.max()) + 1, leaks
+    if name == "diamonds-like":
+        return *_offers(rounds, seed), 5, ()
+    stream = prepare(prepare(open_stream(name), shuffle=seed), limit=rounds)
+    return stream.X.toarray() if sparse.issparse(stream.X) else stream.X, stream.y, stream.n_classes, ()
+
+
+def _offers(rounds: int, seed: int) -> tuple[Any, Any]:
+    """Return offers of stones: five grades of the price, from very good to very high for weight, cut and colour."""
+    rng = np.random.default_rng(seed)
+    carat = np.exp(rng.normal(-0.4, 0.6, rounds))
+    cut, colour = rng.integers(5, size=rounds), rng.integers(7, size=rounds)
+    excess = rng.normal(0.0, 0.4, rounds)
+    price = np.exp(7.8 + 1.7 * np.log(carat) + 0.08 * cut - 0.1 * colour + excess)
+    cuts, colours = np.array("fair good fine premium ideal".split()), np.array(list("DEFGHIJ"))
+    table = {"price": price.round(), "carat": carat.round(2), "cut": cuts[cut], "colour": colours[colour]}
+    return pd.DataFrame(table), np.searchsorted([-0.34, -0.1, 0.1, 0.34], excess)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("numbers", "tables"))
+    parser.add_argument("what", choices=("numbers", "tables", "kernel"))
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--rounds", type=int, default=5_000)
     parser.add_argument("--seeds", type=int, default=2)
-    arguments = parser.parse_args()
+    parser.add_argument("--only", type=lambda names: names.split(","), default=[], help="streams of `kernel`")
+    arguments = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")
     if arguments.what == "numbers":
         numbers(arguments.rounds, arguments.seeds)
+    elif arguments.what == "kernel":
+        kernel(arguments.folder, arguments.rounds, arguments.seeds, arguments.only)
     else:
         tables(arguments.folder, arguments.rounds)
 

@@ -51,7 +51,7 @@ def test_every_algorithm_follows_the_protocol(name):
         own = {n: c for n, c in vars(body).items() if isinstance(c, type) and c.__module__ == body.__name__}
         settings = [n for n in own if f"{n}State" in own]
         assert len(settings) == 1
-        last = "" if body is module else body.__name__.rpartition(".")[2]
+        last = "" if body is module else body.__name__.rpartition(".")[2].replace("_", "")
         assert settings[0].lower() == NAMES[name].replace("_", "") + last
         for tuple_ in (own[settings[0]], own[f"{settings[0]}State"]):
             assert issubclass(tuple_, tuple) and tuple_._fields and tuple_.__doc__

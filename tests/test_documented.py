@@ -37,7 +37,7 @@ def _hooks() -> ModuleType:
 
 HOOKS = _hooks()
 MADE: dict[str, str] = HOOKS.pages()
-WRITTEN = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+WRITTEN = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
 ALL = "\n".join([*WRITTEN.values(), *MADE.values()])
 
 

@@ -17,7 +17,9 @@ import gaptron
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-FEATURES = [name for name in EXTRAS if name not in ("test", "docs", "dev")]  # those that add something to the library
+FEATURES = [
+    name for name in EXTRAS if name not in ("test", "docs", "dev", "bench")
+]  # those that add something to the library
 
 
 def names(requirements: list[str]) -> set[str]:

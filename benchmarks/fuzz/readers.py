@@ -3,10 +3,10 @@
     python benchmarks/fuzz/readers.py                       # 100,000 inputs for every reader
     python benchmarks/fuzz/readers.py --inputs 2000 csv vw  # fewer inputs, for some readers
 
-A failure is an error that is not a GaptronError, a file of less than 100 kB that takes more than a second to read,
-memory far above the size of the file, or rounds that differ between the whole file and its chunks, with and without
-measuring. Failing inputs are saved in the folder given by --keep. Inputs are numbered: `--first N --inputs 1` repeats
-number N.
+A failure is an error that is not a GaptronError, a file of less than 100 kB that takes more than a second of the
+processor to read, memory far above the size of the file, or rounds that differ between the whole file and its chunks,
+with and without measuring. Failing inputs are saved in the folder given by --keep. Inputs are numbered: `--first N
+--inputs 1` repeats number N.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from gaptron.errors import GaptronError
 from gaptron.streams import Chunks, Stream, csv_text, open_stream
 
-SLOW, SMALL = 1.0, 100_000  # a smaller file (bytes) must not take longer (seconds)
+SLOW, SMALL = 1.0, 100_000  # a smaller file (bytes) must not take longer (seconds of the processor)
 MEMORY_FACTOR, MEMORY_BASE = 100, 16_000_000  # bytes allowed: a multiple of the file, plus a constant for decompression
 EVERY = 25  # memory is traced for one input in this many, because it is slow
 
@@ -147,10 +147,10 @@ def failure(path: Path, chosen: dict[str, object], trace_memory: bool) -> tuple[
     size = path.stat().st_size
     if trace_memory:
         tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         whole = reading(path, chosen, None)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         peak = tracemalloc.get_traced_memory()[1] if trace_memory else 0
         ways = [] if chosen["format"] == "npz" else [{"measure": True}, {"measure": False}]
         readings = [reading(path, {**chosen, **way}, 2) for way in ways]

@@ -71,7 +71,7 @@ class ActionRound(NamedTuple):
     """The actions of one round, each with its own features, and what they share."""
 
     rows: Rows  # one row per action
-    context: SparseRow  # features of the round itself, in columns of their own; empty: none
+    context: SparseRow  # features of the round itself, in columns that no action uses; empty: none
 
 
 class ActionRows(NamedTuple):

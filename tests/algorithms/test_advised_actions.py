@@ -46,7 +46,8 @@ def textbook(rows, contexts, counts, rewards):
     """The scores of exploiting rounds, and the action played in each."""
     d = rows.shape[1]
     sigmoid = lambda z: 1.0 / (1.0 + np.exp(-z))  # noqa: E731
-    u, P = np.zeros((3, d + 1)), np.repeat([[4.0], [16.0], [16.0]], d + 1, axis=1)  # column d: the constant
+    u, P = np.zeros((3, d + 1)), np.repeat([[8.0], [16.0], [16.0]], d + 1, axis=1)
+    P[0, d] = 4.0  # of the constant
     omega, beta, squares = np.full(4, 0.25), 0.0, 0.0
     lengths, start, out = np.zeros(2), 0, []
     for t, K in enumerate(counts):

@@ -273,13 +273,17 @@ def test_encoded_examples_at_once_are_one_by_one_though_columns_double_within_a_
     assert len(restarts) == 0 or max(restarts) > 100
 
 
+@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("feedback", FEEDBACKS)
-def test_plain_sparse_examples_are_as_without_it(feedback):
+def test_sparse_and_wide_examples_are_as_without_it(feedback, wide):
+    """To the bit: sparse matrices, and dense examples of more than 1024 columns."""
     X, y = rings(200, d=5)
+    X = np.pad(X, ((0, 0), (0, 1020))) if wide else sp.csr_matrix(X)
     one, two = (gaptron.Learner(n_classes=2, feedback=feedback, seed=0, kernel=wanted) for wanted in (True, False))
-    for who in (one, two):
-        who.play(sp.csr_matrix(X), y)
+    traces = [who.play(X, y) for who in (one, two)]
     assert not len(state_of(one).V)
+    np.testing.assert_array_equal(*(trace.codes for trace in traces))
+    np.testing.assert_array_equal(*(trace.notes for trace in traces))
     for name, part in state_of(one)._asdict().items():
         np.testing.assert_array_equal(part, getattr(state_of(two), name), err_msg=name)
 

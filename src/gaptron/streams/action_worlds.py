@@ -327,12 +327,12 @@ def drift(n_rounds: int, rng: np.random.Generator) -> Iterator[WorldRound]:
 def quotes(n_rounds: int, rng: np.random.Generator) -> Iterator[WorldRound]:
     """Quotes for one of twelve services: a higher one earns more and is accepted less often."""
     services, segments, levels = 12, 5, np.linspace(0.1, 1.0, 10)
-    worth, patience = rng.uniform(0.3, 0.9, (segments, services)), rng.uniform(4.0, 12.0, segments)
+    limit, patience = rng.uniform(0.3, 0.9, (segments, services)), rng.uniform(4.0, 12.0, segments)
     while True:
         segment, service, urgency = int(rng.integers(segments)), int(rng.integers(services)), rng.normal()
         asked = levels + 0.04 * rng.normal(size=len(levels))
         asked = np.clip(asked, 0.02, 1.0)
-        p = _sigmoid(patience[segment] * (worth[segment, service] + 0.1 * urgency - asked))
+        p = _sigmoid(patience[segment] * (limit[segment, service] + 0.1 * urgency - asked))
         accepted = rng.random() < p  # one customer: who accepts a quote accepts every lower one
         context: Features = {"segment": str(segment), "service": str(service), "urgency": float(urgency)}
         actions: list[tuple[str, Features]] = [

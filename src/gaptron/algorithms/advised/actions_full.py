@@ -1,7 +1,7 @@
 """Advised Gaptron for actions with features, with full information.
 
 The ensemble is that of labels (`full.py`), whose experts are here the softmaxes A and C of `actions.py`. Advice is one
-more feature of the actions, a, with a step of its own:
+more feature of the actions, a, with a separate step:
 
     for t = 1, 2, ...
       1   observe φ_1 ... φ_K;  Δ = largest ‖φ_j - φ_k‖ of a round so far;  η = ε/Δ²,  w_k = η⟨θ, φ_k⟩

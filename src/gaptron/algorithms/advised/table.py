@@ -22,7 +22,7 @@ COLUMNS = 8
 # What `score_actions` writes of each action: ⟨u, φ⟩ of every learner, and
 UNCERTAINTY, SQUARE = 5, 6  # Σφ_i²P_i of `ONE`, and ‖φ‖²
 SCORES = 7
-FIRST_VARIANCES = 4.0, 16.0, 16.0  # of ONE, NEWTON, TRACKER
+FIRST_VARIANCES = 8.0, 16.0, 16.0  # of ONE, NEWTON, TRACKER
 LEAST_TRACKER = 2.0  # the tracker's variance stays above this, so that it keeps adapting
 
 
