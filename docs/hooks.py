@@ -30,6 +30,7 @@ PUBLIC = (
     "gaptron.abstention",
     "gaptron.river",
     "gaptron.streams",
+    "gaptron.streams.actions",
     "gaptron.offpolicy",
     "gaptron.client",
 )

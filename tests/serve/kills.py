@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from gaptron.serve.store import open_store
 from tests.serve.postgres import Cluster
 from tests.serve.process import PATIENCE, Callers, Process, make_triage, running
 
@@ -48,14 +49,16 @@ class Killed(NamedTuple):
     slowest: float  # seconds from a kill until a server was ready
 
 
-def kill_after(more: int, callers: Callers, kill: Callable[[], None]) -> threading.Thread:
-    """Kill in the background once this many more outcomes are acknowledged, however long that takes."""
+def kill_after(more: int, callers: Callers, kill: Callable[[], None], ready: Callable[[], bool]) -> threading.Thread:
+    """Kill in the background once so many more outcomes are acknowledged and all is ready, however long it takes."""
     goal = len(callers.answered) + more
 
     def wait() -> None:
         end = time.monotonic() + 60
         while len(callers.answered) < goal and time.monotonic() < end:
             time.sleep(0.001)
+        while not ready() and time.monotonic() < end:
+            time.sleep(0.1)
         kill()
 
     thread = threading.Thread(target=wait)
@@ -63,9 +66,11 @@ def kill_after(more: int, callers: Callers, kill: Callable[[], None]) -> threadi
     return thread
 
 
-def work_until_killed(url: str, callers: Callers, rng: random.Random, kill: Callable[[], None]) -> None:
-    """Send requests, and kill something after a random number of them."""
-    killer = kill_after(rng.randint(11, 300), callers, kill)
+def work_until_killed(
+    url: str, callers: Callers, rng: random.Random, kill: Callable[[], None], ready: Callable[[], bool] = lambda: True
+) -> None:
+    """Send requests, and kill something after a random number of them, once it is ready for that."""
+    killer = kill_after(rng.randint(11, 300), callers, kill, ready)
     callers.work(url, 120.0)
     killer.join()
 
@@ -88,6 +93,15 @@ def summary(kills: int, callers: Callers, place: str, slowest: float) -> Killed:
     assert not callers.hangs, f"{callers.hangs} requests got no response"
     log = callers.check(place)
     return Killed(kills, log.events, len(callers.decided), len(callers.answered), log.redacted, slowest)
+
+
+def has_redacted(place: str) -> bool:
+    """Whether a server has taken a decision out of this log."""
+    store = open_store(place)
+    try:
+        return any(row.kind == "redacted" for row, _ in store.read())
+    finally:
+        store.close()
 
 
 def kill_servers(place: str, folder: Path, kills: int, seed: int, *, redact: bool = False) -> Killed:
@@ -113,7 +127,8 @@ def kill_servers(place: str, folder: Path, kills: int, seed: int, *, redact: boo
                 make_triage(server.url, **({"feedback_timeout": 5.0, "on_timeout": "wrong"} if redact else {}))
             else:
                 slowest = max(slowest, time.monotonic() - started)
-            work_until_killed(server.url, callers, rng, server.kill)
+            ready = partial(has_redacted, place) if redact else lambda: True  # outcomes time out after 5 seconds
+            work_until_killed(server.url, callers, rng, server.kill, ready)
     return summary(kills, callers, place, slowest)
 
 

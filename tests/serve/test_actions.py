@@ -516,6 +516,18 @@ def test_as_many_decisions_may_wait_as_their_actions_fit(news: Served, monkeypat
     assert choose(news, {**VISIT, "event_id": "other"}, "clicks").status_code == 201
 
 
+def test_a_learner_without_a_distribution_is_quarantined(news: Served) -> None:
+    make_news(news, name="other")
+    learner = news.model("news").adapter.learner
+    preview = learner.preview(VISIT["context"], [(one["id"], one.get("features", {})) for one in ARTICLES])
+    learner.preview = lambda **given: preview._replace(distribution=np.full(3, np.nan))  # type: ignore[method-assign]
+    assert choose(news, VISIT).json()["type"] == "/problems/quarantined"
+    assert choose(news, VISIT, "other").status_code == 201
+    news.crash()
+    news.open()
+    assert choose(news, VISIT).status_code == 201, "a restart restores it from the log"
+
+
 # --- replicas -------------------------------------------------------------------------------------------------------
 
 

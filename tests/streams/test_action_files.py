@@ -240,6 +240,19 @@ def test_parts_of_a_stream(tmp_path):
         rewards[0]
 
 
+def test_numbers_that_are_not_finite_are_missing_in_every_format(tmp_path):
+    files = {
+        "s.csv": "round,action,n,right\n1,x,inf,1\n1,y,2,0\n",
+        "s.jsonl": '{"actions":{"x":{"n":Infinity},"y":{"n":2}},"right":"x"}',
+        "s.vw": "0:-1:1 'x|A n:inf\n'y|A n:2\n",
+    }
+    for name, text in files.items():
+        stream = open_actions(written(tmp_path, name, text))
+        assert [list(each.values()) for each in stream.actions[0].values()] == [[None], [2]]
+        save_actions(stream, tmp_path / "again.jsonl")
+        assert open_actions(tmp_path / "again.jsonl").actions == stream.actions
+
+
 # --- written and read again ---------------------------------------------------------------------------------
 
 

@@ -43,6 +43,9 @@ Under bandit feedback E[M_T] ≤ L_T(U) + E[C_T(U)] for U fixed before the draws
     C_T(U) = c'X²‖U‖² + (‖U‖²X² + 10)/(2ε) + Λ_T + M - Ψ of the exploiting rounds   (second term: after the first
     certified round).
 
+Where every round brings its own actions with features, the ensemble is that of `actions.py` (bandit) or
+`actions_full.py`, with eight numbers per feature (`table.py`).
+
 Example:
 
     >>> from gaptron import Learner
@@ -204,7 +207,7 @@ def recommend(
         guard: with a caller's advice in every round, at most 1.1 times the caller's mistakes and this many more.
         delay: bandit: so many decisions may be without feedback at any time, and the certificate still holds.
         kernel: whether the kernel expert, which learns rules that are not linear, is among the experts, where the
-            examples are dense or encoded from named features, and have at most 1024 columns.
+            examples are dense or encoded from named features, and have at most 1024 columns. Not for actions.
 
     Returns:
         The settings.

@@ -17,7 +17,7 @@ their typical lengths.
           B_k = Σ ω_j f_j(k) + σ(z_k + α√v_k) - σ(z_k)        z the score of O, v_k = Σ φ_ki² P_i its uncertainty
           k̂ = argmax B
       3   exploiting round, while θ(D² + 10)/(2ε) - (M + O - Ψ) ≥ 1:  q = e_k̂
-          certified round, else:  Δ = largest ‖φ_j - φ_k‖ of these rounds so far,  η = ε/Δ²,  w_k = η⟨θ, φ_k⟩
+          certified round, else:  Δ = largest ‖φ_j - φ_k‖ of these rounds and of hits,  η = ε/Δ²,  w_k = η⟨θ, φ_k⟩
               a = ln B, clipped and centred;  z = w + va,  p = softmax z,  m = Σ p_k φ_k,  c = mean of φ_k,  μ = ⟨p, a⟩
               V_y = ‖m - φ_y‖² + ρ²Δ²(μ - a_y)²,  R_y = ‖c - φ_y‖² + ρ²Δ²a_y²,  κ' = η/(2 ln²2)
               every y gets the root of  q² - (1 + log₂ p_y + κ'(V_y - R_y) - λ)q - κ'R_y,  with the least λ ≥ 0 that

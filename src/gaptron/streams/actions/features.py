@@ -62,7 +62,7 @@ def _fill_from_array(found: dict[str, Any], values: list[Any], name: str, vw: bo
 def _put(found: dict[str, Any], name: str, value: Any) -> None:
     if name in found:
         raise MalformedError(f"feature {short(name)} appears twice")
-    found[name] = _finite(value)
+    found[name] = finite(value)
 
 
 def put_token(found: dict[str, Any], name: str, value: float | None) -> None:
@@ -77,9 +77,9 @@ def put_token(found: dict[str, Any], name: str, value: float | None) -> None:
     elif value is None:
         found[name] = True
     else:
-        found[name] = _finite(float(found.get(name) or 0.0) + value)
+        found[name] = finite(float(found.get(name) or 0.0) + value)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """NaN and infinity are missing values, for which JSON has null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -26,6 +26,7 @@ from gaptron.features.cells import Time
 from gaptron.features.tables import Column as TableColumn
 from gaptron.features.tables import Numbers, Texts, of_arrow
 from gaptron.streams import csv_text, parquet
+from gaptron.streams.actions.features import finite
 from gaptron.streams.actions.ids import NO_IDS
 from gaptron.streams.actions.rounds import PLAYED, REWARDS, RIGHT, NamedRounds, Round, RoundCollector, short_id
 from gaptron.streams.columns import Column, check_unique, find_column
@@ -77,19 +78,14 @@ def read(source: Source, format: str, roles: Roles) -> NamedRounds:
     named = [table.names[at] for at in in_context]
     of_actions = [at for at in features if at not in in_context]
     lines = _Lines(table, by_role)
-    rounds = RoundCollector(source.name)
+    rounds = RoundCollector(source.name, table.error_at)
     for start, stop in pairwise([*starts.tolist(), rows]):
         context = {table.names[at]: table.cells[at][start] for at in in_context}
         actions = [
             (lines.action(row, row - start), {table.names[at]: table.cells[at][row] for at in of_actions})
             for row in range(start, stop)
         ]
-        try:
-            rounds.add(0, lines.round(start, stop, context, actions))
-        except StreamError as problem:
-            if problem.line:
-                raise
-            raise table.error_at(start, str(problem).partition(", line 0: ")[2]) from None
+        rounds.add(start, lines.round(start, stop, context, actions))
     notes = [f"columns of the context: {', '.join(named) or 'none'}"] if roles.context is None else []
     if "action" not in by_role:
         notes.append(NO_IDS)
@@ -264,9 +260,8 @@ def _values(column: TableColumn) -> list[Any]:
     if isinstance(column, Texts):
         numbers = [None if cell is None else as_number(str(cell)) for cell in cells]
         if all((number is None) == (cell is None) for number, cell in zip(numbers, cells)):
-            cells = list(numbers)
+            cells = [finite(number) for number in numbers]
     elif isinstance(column, Numbers):
         cells = [float(cell) if isinstance(cell, int | float) else None for cell in cells]
-    values: NDArray[Any] = np.array([*cells, None], dtype=object)
-    values = values[:-1] if len(cells) else values
+    values: NDArray[Any] = np.array(cells, dtype=object)
     return list(values[codes])

@@ -17,6 +17,7 @@ import numpy as np
 from gaptron.data.values import CLOSE, MIN_PROPENSITY, ROUNDED
 from gaptron.errors import InputError, StreamError
 from gaptron.features import ActionRecords
+from gaptron.streams.raw_chunk import ErrorAt
 from gaptron.types import MOST_ACTIONS, Integers, Vector
 
 PLAYED, RIGHT, REWARDS = "played", "right", "rewards"
@@ -149,14 +150,16 @@ class NamedRounds:
 
 
 class RoundCollector:
-    """Collects rounds as they are read, and checks each with the number of its line.
+    """Collects rounds as they are read, and checks each.
 
     Args:
         source: the name of the file.
+        error_at: makes the error for a place in the file and a problem; by default the place is the number of a line.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, error_at: ErrorAt | None = None) -> None:
         self.source = source
+        self._error_at = error_at
         self._contexts: list[dict[str, Any]] = []
         self._actions: list[dict[Any, dict[str, Any]]] = []
         self._kind = ""
@@ -165,25 +168,27 @@ class RoundCollector:
         self._propensities: list[float] = []
         self._distributions: list[float] | None = None
 
-    def add(self, line: int, given: Round) -> None:
+    def add(self, place: int, given: Round) -> None:
         """Add a round; raise StreamError, and change nothing, if it is impossible or of another kind than the first."""
         K, has_distribution = len(given.actions), given.distribution is not None
         if not self._contexts:
             self._kind, self._distributions = given.kind, [] if has_distribution else None
         if given.kind != self._kind:
             raise self._error(
-                line,
+                place,
                 f"this round has {_SAYS[given.kind]}, but the first has {_SAYS[self._kind]}: split the file by kind",
             )
         if has_distribution != (self._distributions is not None):
-            raise self._error(line, "some rounds have a distribution and some do not: give it in all rounds or in none")
+            raise self._error(
+                place, "some rounds have a distribution and some do not: give it in all rounds or in none"
+            )
         if not 1 <= K <= MOST_ACTIONS:
-            raise self._error(line, f"there are {K} actions, and a round has 1 to {MOST_ACTIONS}: choose candidates")
+            raise self._error(place, f"there are {K} actions, and a round has 1 to {MOST_ACTIONS}: choose candidates")
         actions, ids = dict(given.actions), [str(action) for action, _ in given.actions]
         if len(set(ids)) < K:
             twice = next(action for at, action in enumerate(ids) if action in ids[:at])
-            raise self._error(line, f"two actions have the id {short_id(twice)}: give each its own")
-        self._check_numbers(line, given)
+            raise self._error(place, f"two actions have the id {short_id(twice)}: give each its own")
+        self._check_numbers(place, given)
         self._contexts.append(given.context)
         self._actions.append(actions)
         self._rewards += given.rewards
@@ -214,14 +219,14 @@ class RoundCollector:
             context_columns,
         )
 
-    def _check_numbers(self, line: int, given: Round) -> None:
+    def _check_numbers(self, place: int, given: Round) -> None:
         wrong = next((reward for reward in given.rewards if not 0.0 <= reward <= 1.0), None)
         if wrong is not None:
-            raise self._error(line, f"reward {wrong:g} is not in [0, 1]: scale the rewards")
+            raise self._error(place, f"reward {wrong:g} is not in [0, 1]: scale the rewards")
         p = given.propensity
         if given.kind == PLAYED and not MIN_PROPENSITY <= p <= 1.0 + ROUNDED:
             raise self._error(
-                line,
+                place,
                 f"propensity {p:g} is not between {MIN_PROPENSITY:g} and 1: it is the probability with which the "
                 "action played was drawn",
             )
@@ -229,20 +234,20 @@ class RoundCollector:
             return
         distribution = np.array(given.distribution, dtype=np.float64)
         if not (distribution >= 0.0).all():
-            raise self._error(line, "the distribution contains NaN or a negative number")
+            raise self._error(place, "the distribution contains NaN or a negative number")
         with np.errstate(over="ignore"):
             total = float(distribution.sum())
         if not abs(total - 1.0) <= CLOSE:
-            raise self._error(line, f"the distribution sums to {total:.6g}, not to 1")
+            raise self._error(place, f"the distribution sums to {total:.6g}, not to 1")
         if not abs(distribution[given.code] - p) <= CLOSE * p:
             raise self._error(
-                line,
+                place,
                 f"propensity {p:g} of the action played differs from the distribution, which has "
                 f"{distribution[given.code]:g}",
             )
 
-    def _error(self, line: int, problem: str) -> StreamError:
-        return StreamError(self.source, problem, line)
+    def _error(self, place: int, problem: str) -> InputError:
+        return StreamError(self.source, problem, place) if self._error_at is None else self._error_at(place, problem)
 
 
 def short_id(action: Any) -> str:
