@@ -29,6 +29,12 @@ def top(a):
     return int(np.argmax(a >= a.max() - 1e-12 * max(1.0, np.abs(a).max())))
 
 
+def tied(a):
+    """The uniform distribution over the top label and those that tie with it, up to rounding."""
+    ties = a >= a.max() - 1e-12 * abs(a.max())
+    return ties / ties.sum()
+
+
 def cut(a, reach):
     """Raised to at least the largest less `reach`, then centred."""
     a = np.maximum(a, a.max() - reach)
@@ -42,12 +48,11 @@ def root(b, c):
     return np.where(b > 0, (b + wide) / 2, low)
 
 
-def spread(b, c, heir):
-    """q and λ: what is left goes to the heir, or λ rises, found by halving, until the demands sum to 1."""
+def spread(b, c, heirs):
+    """q and λ: what is left goes to the heirs, by their shares, or λ rises, found by halving, until the demands sum to 1."""
     asked = root(b, c)
     if asked.sum() <= 1 + 1e-13:
-        asked[heir] += 1 - asked.sum()
-        return asked, 0.0
+        return asked + (1 - asked.sum()) * heirs, 0.0
     low, high = 0.0, 1000.0
     for _ in range(200):
         middle = (low + high) / 2
@@ -183,7 +188,8 @@ class FullBook(Book):
         s.v = 1 - s.eps * 0.04 * self.moved
         s.z = s.w + s.v * s.a
         s.ensemble, s.own = top(s.t), top(s.z)
-        s.heir = s.own if self.trust < -3 else s.ensemble
+        s.heir_is_own = self.trust < -3
+        s.heir = s.own if s.heir_is_own else s.ensemble
         s.p = softmax(s.z)
         kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.04 / (2 * LN2**2)
         e, mu = np.eye(len(s.A)), s.p @ s.a
@@ -191,7 +197,7 @@ class FullBook(Book):
             [1 - log_loss(s.z, y) + kx * np.sum((s.p - e[y]) ** 2) + kv * (mu - s.a[y]) ** 2 for y in range(len(s.A))]
         )
         q = np.maximum(s.b, 0)
-        q[s.heir] += 1 - q.sum()
+        q += (1 - q.sum()) * tied(s.z if s.heir_is_own else s.t)
         if s.forced:
             q = (s.A == s.caller).astype(float)
         return self.shown(s, q)
@@ -309,10 +315,10 @@ class BanditBook(Book):
         if s.forced:
             q = A == s.caller
         elif s.free:
-            q = np.arange(len(A)) == s.heir
+            q = tied(B)
             if self.partial:
                 P = B / B.sum()
-                q = np.where(q, 0.0, 1 / (len(A) + 1000 * math.sqrt(self.t + 1) * (P[s.heir] - P)))
+                q = np.where(np.arange(len(A)) == s.heir, 0.0, 1 / (len(A) + 1000 * math.sqrt(self.t + 1) * (P[s.heir] - P)))
                 q[s.heir] = 1 - q.sum()
         else:
             kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.1 / (2 * LN2**2)
@@ -321,7 +327,7 @@ class BanditBook(Book):
             own = np.array([np.sum((s.p - e) ** 2) for e in np.eye(n)])
             s.moment = kx * np.maximum(own, s.p @ s.p - 1 / n) + kv * np.maximum((mu - s.a) ** 2, mu**2)
             b += (self.missing + s.expected) * s.moment if self.delay else 0.0
-            q, s.level = spread(b, kx * (1 - 1 / n) + kv * s.a**2, s.heir)
+            q, s.level = spread(b, kx * (1 - 1 / n) + kv * s.a**2, tied(B))
         return self.shown(s, q)
 
     def commit(self, s, label):

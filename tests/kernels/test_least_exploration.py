@@ -60,7 +60,7 @@ def paid(b, c):
 def solve(b, c, top=0):
     b, c = np.array(b, dtype=float), np.array(c, dtype=float)
     q = np.full(len(b), np.nan)
-    level, solved = least_exploration(b, c, top, q)
+    level, solved = least_exploration(b, c, np.eye(len(b))[top], top, q)
     return level, solved, q
 
 
@@ -233,7 +233,7 @@ def test_demands_over_the_available_labels_are_those_of_the_available_labels_alo
             p, b, c, q = (np.full(len(scores), np.nan) for _ in range(4))
             top = int(scores.argmax())
             logistic(scores, p, top, h, bandit, 1.0, 0, b, c)
-            found.append((p, c, q, *least_exploration(b, c, top, q)))
+            found.append((p, c, q, *least_exploration(b, c, scores, top, q)))
         (p, c, q, level, solved), (p1, c1, q1, level1, solved1) = found
         np.testing.assert_allclose(p[available], p1, rtol=1e-14)
         np.testing.assert_allclose(c[available], c1, rtol=1e-14)

@@ -104,6 +104,17 @@ def test_draw_inverts_the_distribution_function(p, u):
     assert p[label] > 0.0
 
 
+@some
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=12), st.floats(0, 1))
+def test_labels_that_tie_get_equal_parts(values, share):
+    z, p = np.array(values, dtype=float), np.linspace(0.0, 0.1, len(values))
+    before, top, tied = p.copy(), simplex.best(z), z == z.max()
+    simplex.add_to_best(p, z, top, share)
+    close(p, before + share * tied / tied.sum(), rtol=1e-15, atol=1e-16)
+    simplex.point_at_best(p, z, top)
+    np.testing.assert_array_equal(p, tied / tied.sum())
+
+
 def test_draw_never_plays_a_label_of_probability_zero():
     assert simplex.draw(np.array([0.0, 1.0, 0.0]), 1, 0.0) == 1
     assert simplex.draw(np.array([0.0, 0.0, 1.0]), 2, 1 - 2**-53) == 2

@@ -13,9 +13,10 @@ Feedback: bandit.   Cost: O(dK) to predict, O(d) to learn; with full matrices O(
           diagonal: only the diagonal of A_k is stored
 
 The model: label k is right with probability (α + ⟨u_k, x⟩)/(1 + α), so that E s = ⟨u_k, x⟩. The theory widens ε with
-ln t and projects each ⟨w_k, x⟩ onto [-α, 1]; the paper's experiments, and this file, do neither. No label is drawn: a
-label is played because its score ⟨w_k, x⟩ is high, or because it was rarely played on such examples. There is no
-guarantee where labels do not follow the model. Labels that are not available in a round are left out of line 2.
+ln t and projects each ⟨w_k, x⟩ onto [-α, 1]; the paper's experiments, and this file, do neither. A label is
+played because its score ⟨w_k, x⟩ is high, or because it was rarely played on such examples; one is drawn only among
+labels that tie. There is no guarantee where labels do not follow the model. Labels that are not available in a round
+are left out of line 2.
 
 Example:
 
@@ -47,7 +48,7 @@ from gaptron.kernels.compile.jit import jit
 from gaptron.kernels.linalg import FULL, MATRICES, check_matrix_size, matrix_kind, move_one, shrink, times_one
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, score_one, scores, sqnorm, zeros
-from gaptron.kernels.simplex import best, mask_unavailable, point
+from gaptron.kernels.simplex import best, draw, mask_unavailable, point_at_best
 from gaptron.kernels.variance import ridge, score_variances
 from gaptron.types import (
     Card,
@@ -180,9 +181,10 @@ def decide(s: Confidit, state: ConfiditState, x: Row, rd: Round, work: ConfiditS
     scores(state.W, x, rd.z)
     mask_unavailable(rd.z, rd.available)
     upper_bounds(s, state.S, x, rd.z, work.image, work.upper)
-    work.coin[0].u = u
-    label = best(work.upper)
-    point(rd.p, label)
+    top = best(work.upper)
+    point_at_best(rd.p, work.upper, top)
+    label = draw(rd.p, top, u)
+    work.coin[0].u = u / rd.p[label] % 1.0  # independent of how a tie was drawn
     return label
 
 

@@ -6,7 +6,7 @@ Cost: O(dK) a round.
 
     for t = 1, 2, ...
       1   see x;  z_k = ⟨W_k, x⟩;  f_k = the oracle's estimate of P(y = k | x);  k* = argmax z
-      2   q(k) = ε/K, and 1 - ε more for k*
+      2   q(k) = ε/K, and 1 - ε more for k*; labels that tie for k* share it
       3   play a ~ q
       4   one step of the oracle on (x, a, b), without the weight 1/q; b is the reward of a, 1 right and 0 wrong
               squared     f = z clipped to [0, 1]     W_a ← W_a - η (f_a - b) x
@@ -49,7 +49,7 @@ from gaptron.errors import NoBoundError, SettingError
 from gaptron.kernels.oracles import CONSTANT, ORACLES, fit, predict, step_for
 from gaptron.kernels.play import algorithm
 from gaptron.kernels.rows import by_label, scores, zeros
-from gaptron.kernels.simplex import best, draw, mask_unavailable, mix_uniform
+from gaptron.kernels.simplex import add_to_best, best, draw, mask_unavailable, uniform
 from gaptron.types import Card, Comparator, Feedback, Loss, Matrix, Problem, Round, Row, Vector
 
 CARD = Card(
@@ -148,7 +148,8 @@ def decide(s: EpsilonGreedy, state: EpsilonGreedyState, x: Row, rd: Round, work:
     mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     predict(s.oracle, rd.z, top, work.f)
-    mix_uniform(rd.p, rd.available, top, s.epsilon)
+    uniform(rd.p, rd.available, s.epsilon)
+    add_to_best(rd.p, rd.z, top, 1.0 - s.epsilon)
     return draw(rd.p, top, u)
 
 

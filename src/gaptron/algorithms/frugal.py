@@ -9,7 +9,8 @@ Feedback: full, bandit.   Cost: O(dK) a round.   Needs no horizon, no radius and
           z_k = ⟨W_k, x⟩ with W = -η Σ ĝ;  y* = argmax z
       2   for every label y the least q(y) that keeps its surrogate gap
               gap(y) = r(1 - q(y)) - ℓ^y + (η/2) E‖ĝ‖²  at most λ
-          λ = 0 if these demands sum to at most 1 (what is left goes to y*), else the least λ that makes them
+          λ = 0 if these demands sum to at most 1 (what is left goes to y*, or to the labels that tie for it), else the
+          least λ that makes them
       3   play y' ~ q;  Λ ← Λ + λ
       4   ĝ = c^y ⊗ x                                        bandit: (B + 1[y' = y]/q(y')·(c^{y'} - B)) ⊗ x
 
@@ -363,7 +364,7 @@ def decide(s: Frugal, state: FrugalState, x: Row, rd: Round, work: FrugalScratch
     n = mask_unavailable(rd.z, rd.available)
     top = best(rd.z)
     demands(s, x, own, rd.z, n, top, eta, h, work)
-    level, solved = least_exploration(work.b, work.c, top, rd.p)
+    level, solved = least_exploration(work.b, work.c, rd.z, top, rd.p)
     level = keep_level(s.risk, rd.available, work.b, rd.p, work.now, level)
     rd.note[LEVEL], rd.note[STEP] = level, work.now[0].step
     rd.note[EXPLORED], rd.note[SOLVED] = 1.0 - rd.p[top], 1.0 if solved else 0.0

@@ -87,12 +87,43 @@ def logsumexp(z: Vector) -> float:
 
 
 @jit
-def mix_uniform(p: Vector, available: Flags, top: int, a: float) -> None:
-    """Write p = (1 - a) e_top + a/n over the n available labels."""
+def uniform(p: Vector, available: Flags, a: float) -> None:
+    """Write p = a/n over the n available labels."""
     n = count_available(available)
     for k in range(p.shape[0]):
         p[k] = a / n if available[k] else 0.0
+
+
+@jit
+def mix_uniform(p: Vector, available: Flags, top: int, a: float) -> None:
+    """Write p = (1 - a) e_top + a/n over the n available labels."""
+    uniform(p, available, a)
     p[top] += 1.0 - a
+
+
+TIE = 1e-12  # scores that differ by less, relatively, were equal before they were rounded
+
+
+@jit
+def add_to_best(p: Vector, z: Vector, top: int, share: float) -> None:
+    """Add a share to the label of the largest score. Labels that tie, up to rounding, get equal parts."""
+    n, least = 0, z[top] - TIE * abs(z[top])
+    for k in range(z.shape[0]):
+        n += z[k] >= least
+    if n == 1:
+        p[top] += share
+        return
+    for k in range(z.shape[0]):
+        if z[k] >= least:
+            p[k] += share / n
+
+
+@jit
+def point_at_best(p: Vector, z: Vector, top: int) -> None:
+    """Write p = e_top, or the uniform distribution over the labels that tie for the largest score."""
+    for k in range(p.shape[0]):
+        p[k] = 0.0
+    add_to_best(p, z, top, 1.0)
 
 
 @jit
@@ -182,12 +213,12 @@ def raise_rare(b: Vector, c: Vector, level: float, q: Vector) -> float:
 
 
 @jit
-def least_exploration(b: Vector, c: Vector, top: int, q: Vector) -> tuple[float, bool]:
+def least_exploration(b: Vector, c: Vector, z: Vector, top: int, q: Vector) -> tuple[float, bool]:
     """Write the distribution with the least probability of every label that keeps its surrogate gap at or below λ.
 
     The gap of label y at probability q is b_y - q + c_y/q. It is at most λ if q(y) ≥ ρ_y(λ), the root of
-    ρ² - (b_y - λ)ρ - c_y. If these probabilities sum to at most 1 at λ = 0, they are used, and `top` gets the
-    remainder. Otherwise λ increases until they do: Newton's method from the left on the convex, decreasing
+    ρ² - (b_y - λ)ρ - c_y. If these probabilities sum to at most 1 at λ = 0, they are used, and the label of the largest
+    score z, `top`, gets the remainder (`add_to_best`). Otherwise λ increases until they do: Newton's method from the left on the convex, decreasing
     S(λ) = Σ ρ_y(λ). A label with b = -∞ and c = 0 gets probability 0.
 
     Returns:
@@ -196,7 +227,7 @@ def least_exploration(b: Vector, c: Vector, top: int, q: Vector) -> tuple[float,
     K = b.shape[0]
     S = roots(b, c, 0.0, q)
     if S <= 1.0:
-        q[top] += 1.0 - S
+        add_to_best(q, z, top, 1.0 - S)
         return raise_rare(b, c, 0.0, q), False
     level = 0.0
     for _ in range(100):

@@ -17,6 +17,7 @@ Bandit feedback adds a one-against-all regression. Their input is x̃ = x/√n, 
           a = those scores, clipped and centred:  a feature of the certified learner, weight v = 1 - ερ² Σ ĝ_v
       3   z = w + v a,  p̃ = softmax z;  every label y gets the least q(y) that keeps its surrogate gap at most λ,
           with the second moment of the gradient in v;  the rest of q goes to k̂
+          (labels that tie for k̂ share it)
       4   play y' ~ q
       5   update the certified learner, the weights of the experts, and the experts
 

@@ -76,7 +76,7 @@ from gaptron.kernels.likelihood import MIN_COMPLEMENT, reward_coefficient
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rows import moments, sqnorm
-from gaptron.kernels.simplex import best, draw, least_exploration, point, softmax
+from gaptron.kernels.simplex import best, draw, least_exploration, point_at_best, softmax
 from gaptron.types import Comparator, Integers, Matrix, Problem, Round, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker")
@@ -302,7 +302,7 @@ def certify(x: Any, own: float, work: AdvisedActionsScratch) -> None:
     z, p, b, c = work.w[:n], work.p[:n], work.b[:n], work.c[:n]
     gaps.logistic_actions(x, own, z, p, best(z), now.ratio, True, 1.0, b, c)
     add_v_moment(now.step, work.a[:n], p, b, c)
-    now.level, _ = least_exploration(b, c, now.top, work.q[:n])
+    now.level, _ = least_exploration(b, c, work.B[:n], now.top, work.q[:n])
 
 
 @inner
@@ -318,7 +318,7 @@ def decide(s: AdvisedActions, state: AdvisedActionsState, x: Any, rd: Round, wor
     q, now.v = work.q[: now.n], 1.0 - now.step * V_RATE * t.v_gradient
     now.level, work.late[0].has_scores = 0.0, 0
     if exploiting:
-        point(q, now.top)
+        point_at_best(q, work.B[: now.n], now.top)
     else:
         certify(x, own, work)
     work.decision[0].exploiting = 1 if exploiting else 0

@@ -171,10 +171,11 @@ def certify(t: Any, x: Any, work: AdvisedActionsFullScratch) -> None:
     for k in range(n):
         z[k] += now.v * a[k]
     now.certified_top = best(z)
-    now.heir = now.certified_top if t.trust < MIN_TRUST else now.top
+    use_certified = t.trust < MIN_TRUST
+    now.heir = now.certified_top if use_certified else now.top
     gaps.logistic_actions(x, now.own, z, p, now.certified_top, now.ratio, False, 1.0, b, c)
     add_v_moment(now.step, a, p, b)
-    now.level, _ = least_exploration(b, c, now.heir, work.q[:n])
+    now.level, _ = least_exploration(b, c, z if use_certified else work.combined[:n], now.heir, work.q[:n])
 
 
 @jit

@@ -41,7 +41,7 @@ from gaptron.kernels.likelihood import reward_coefficient, reward_gradient
 from gaptron.kernels.losses import LN2
 from gaptron.kernels.oracles import sigmoid
 from gaptron.kernels.rows import add_from, add_one, scores, zeros
-from gaptron.kernels.simplex import best, draw, inverse_gap, least_exploration, point, softmax
+from gaptron.kernels.simplex import best, draw, inverse_gap, least_exploration, point, point_at_best, softmax
 from gaptron.types import UNKNOWN, Integers, Matrix, Problem, Round, Row, Vector, named
 
 EXPERTS = ("certified", "one-vs-all", "newton", "tracker", "kernel")  # the last of them not in every learner
@@ -461,7 +461,7 @@ def certify(s: AdvisedBandit, t: Any, work: AdvisedBanditScratch) -> None:
     add_v_moment(now.step, work.a[:n], p, b, c)
     if s.delay > 0:
         add_late_moments(s, t, work)
-    now.level, _ = least_exploration(b, c, now.top, work.q[:n])
+    now.level, _ = least_exploration(b, c, work.B[:n], now.top, work.q[:n])
 
 
 @inner
@@ -479,7 +479,7 @@ def choose_distribution(s: AdvisedBandit, t: Any, work: AdvisedBanditScratch) ->
         # An ensemble that fits a constant fraction exactly stops learning, and would never try another label.
         inverse_gap(B, B, n, now.top, GAMMA * math.sqrt(t.rounds + 1.0) / now.mass, q)
     else:
-        point(q, now.top)
+        point_at_best(q, B, now.top)
     return True
 
 

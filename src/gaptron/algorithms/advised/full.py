@@ -280,10 +280,11 @@ def certify(t: Any, work: AdvisedFullScratch) -> None:
     for i in range(n):
         z[i] += now.v * a[i]
     now.certified_top = best(z)
-    now.heir = now.certified_top if t.trust < MIN_TRUST else now.top
+    use_certified = t.trust < MIN_TRUST
+    now.heir = now.certified_top if use_certified else now.top
     gaps.logistic(z, p, now.certified_top, now.step * now.share / 2.0, False, 1.0, 0, b, c)
     add_v_moment(now.step, a, p, b)
-    now.level, _ = least_exploration(b, c, now.heir, work.q[:n])
+    now.level, _ = least_exploration(b, c, z if use_certified else work.combined[:n], now.heir, work.q[:n])
 
 
 @inner
