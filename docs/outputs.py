@@ -24,7 +24,7 @@ import numpy as np
 from gaptron import Learner
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = {"gaptron compare"}  # takes a minute
 OUTPUT = 'text title="Output"'
 END = "--- the last block ---"
