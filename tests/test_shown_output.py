@@ -25,7 +25,8 @@ def _outputs() -> ModuleType:
 
 
 OUTPUTS = _outputs()
-SHOWN = list(OUTPUTS.shown())
+TUTORIALS = [page for page in OUTPUTS.PAGES if page.parent == OUTPUTS.TUTORIALS]
+SHOWN = [one for page in OUTPUTS.PAGES if page not in TUTORIALS for one in OUTPUTS.shown(page)]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,17 @@ def test_the_output_shown_is_the_output_printed(found, folder: Path) -> None:
     printed = OUTPUTS.run(found.command, folder)
     if not OUTPUTS.agrees(printed, found.output):
         assert OUTPUTS.masked(printed) == OUTPUTS.masked(found.output), f"run scripts/outputs '{found.command}'"
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.xdist_group("shown output")
+def test_the_commands_of_a_tutorial_print_what_it_shows(page: Path, tmp_path: Path) -> None:
+    pytest.importorskip("msgspec", reason="needs the extra serve")
+    results = OUTPUTS.run_tutorial(page, tmp_path)
+    assert results
+    for found, printed in results:
+        if not OUTPUTS.agrees(printed, found.output):
+            assert OUTPUTS.masked(printed) == OUTPUTS.masked(found.output), f"run scripts/outputs {page.stem}"
 
 
 BANDIT = """Bandit feedback
