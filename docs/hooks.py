@@ -8,6 +8,7 @@ import ast
 import html
 import importlib
 import inspect
+import json
 import os
 import re
 import sys
@@ -24,6 +25,7 @@ from gaptron.types import Card
 
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs" / "gallery"
+RESULTS = ROOT / "docs" / "results" / "data"  # summaries of comparisons
 ALGORITHMS = "reference/algorithms"  # folder of their pages
 PUBLIC = (
     "gaptron",
@@ -274,6 +276,38 @@ def api_page() -> str:
     return "\n".join([*parts, "## Errors\n", errors])
 
 
+# --- results ----------------------------------------------------------------------------------------------
+
+
+FEEDBACK = {"full": "Full information", "bandit": "Bandit feedback"}
+
+
+def result_page(path: Path) -> str:
+    """The page of a comparison, from the summary that `scripts/results` wrote."""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    parts = [
+        f"# {report['title']}\n",
+        f"Measured on {report['date']} with version {report['version']}, processor {report['processor']}, "
+        f"{report['seeds']} seeds, {report['runs']:,} runs. To repeat it:\n",
+        f"```bash\n{report['command']}\n```\n",
+        "Errors are in per cent. *Behind* is the difference to the leader, paired by seed, with its 95 % interval over "
+        "seeds. *Tuned* is the best of a grid, chosen in hindsight and stream by stream, which no learner can do.\n",
+    ]
+    for feedback, rows in report["tables"].items():
+        streams = list(rows[0]["streams"])
+        parts.append(f"## {FEEDBACK.get(feedback, feedback)}\n")
+        parts.append(table(["algorithm", "error %", "behind", "first on"], [_standing(row, streams) for row in rows]))
+        errors = [[row["algorithm"], *(f"{row['streams'][s]:.2f}" for s in streams if s in row["streams"])] for row in rows]
+        parts.append("Stream by stream:\n")
+        parts.append(table(["algorithm", *streams], errors))
+    return "\n".join(parts)
+
+
+def _standing(row: dict[str, Any], streams: list[str]) -> list[str]:
+    behind = f"{row['behind']:+.2f} ± {row['interval']:.2f}" if row["behind"] else ""
+    return [row["algorithm"], f"{row['error']:.2f}", behind, f"{row['first']} of {len(streams)}"]
+
+
 # --- errata -----------------------------------------------------------------------------------------------
 
 
@@ -353,6 +387,7 @@ def pages() -> dict[str, str]:
     examples = gallery()
     made["gallery/index.md"] = gallery_index(examples)
     made |= {f"gallery/{example.name}.md": example_page(example) for example in examples}
+    made |= {f"results/{path.stem}.md": result_page(path) for path in sorted(RESULTS.glob("*.json"))}
     made["reference/api.md"] = api_page()
     changelog = ROOT / "CHANGELOG.md"
     if changelog.exists():
