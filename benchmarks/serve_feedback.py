@@ -1,4 +1,4 @@
-"""The cost of delayed and rare feedback for the learner of a service: the figures of docs/serve.md.
+"""The cost of delayed and rare feedback for the learner of a service: the figures of docs/how-to/serve.md.
 
     python benchmarks/serve_feedback.py [--seeds 3]
 

@@ -8,6 +8,7 @@ import ast
 import html
 import importlib
 import inspect
+import json
 import os
 import re
 import sys
@@ -24,6 +25,8 @@ from gaptron.types import Card
 
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs" / "gallery"
+RESULTS = ROOT / "docs" / "results" / "data"  # summaries of comparisons
+ALGORITHMS = "reference/algorithms"  # folder of their pages
 PUBLIC = (
     "gaptron",
     "gaptron.features",
@@ -200,7 +203,7 @@ def algorithm_index() -> str:
         "# Algorithms\n\n"
         "One paper, one file, one page. *Regret* is what the proved bound on the expected mistakes adds to the loss "
         "L_T(U) of the best linear rule U; D bounds ‖U‖. Letters: [notation](../notation.md). "
-        "Which one to use: [how to choose](../choose.md).\n\n" + table(head, rows)
+        "Which one to use: [how to choose](../../how-to/choose.md).\n\n" + table(head, rows)
     )
 
 
@@ -273,6 +276,38 @@ def api_page() -> str:
     return "\n".join([*parts, "## Errors\n", errors])
 
 
+# --- results ----------------------------------------------------------------------------------------------
+
+
+FEEDBACK = {"full": "Full information", "bandit": "Bandit feedback"}
+
+
+def result_page(path: Path) -> str:
+    """The page of a comparison, from the summary that `scripts/results` wrote."""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    parts = [
+        f"# {report['title']}\n",
+        f"Measured on {report['date']} with version {report['version']}, processor {report['processor']}, "
+        f"{report['seeds']} seeds, {report['runs']:,} runs. To repeat it:\n",
+        f"```bash\n{report['command']}\n```\n",
+        "Errors are in per cent. *Behind* is the difference to the leader, paired by seed, with its 95 % interval over "
+        "seeds. *Tuned* is the best of a grid, chosen in hindsight and stream by stream, which no learner can do.\n",
+    ]
+    for feedback, rows in report["tables"].items():
+        streams = list(rows[0]["streams"])
+        parts.append(f"## {FEEDBACK.get(feedback, feedback)}\n")
+        parts.append(table(["algorithm", "error %", "behind", "first on"], [_standing(row, streams) for row in rows]))
+        errors = [[row["algorithm"], *(f"{row['streams'][s]:.2f}" for s in streams if s in row["streams"])] for row in rows]
+        parts.append("Stream by stream:\n")
+        parts.append(table(["algorithm", *streams], errors))
+    return "\n".join(parts)
+
+
+def _standing(row: dict[str, Any], streams: list[str]) -> list[str]:
+    behind = f"{row['behind']:+.2f} ± {row['interval']:.2f}" if row["behind"] else ""
+    return [row["algorithm"], f"{row['error']:.2f}", behind, f"{row['first']} of {len(streams)}"]
+
+
 # --- errata -----------------------------------------------------------------------------------------------
 
 
@@ -311,7 +346,16 @@ def with_formulas(markdown: str) -> str:
     return re.sub(r"^```math\n(.*?)\n```$", drawn, markdown, flags=re.M | re.S)
 
 
-FORMULAS = ("abstention", "advised", "errata", "feedback", "frugal", "notation", "observed", "theory")
+FORMULAS = (  # pages whose letters have indices
+    "explanation/advised",
+    "explanation/errata",
+    "explanation/frugal",
+    "explanation/observed",
+    "explanation/theory",
+    "how-to/abstention",
+    "how-to/feedback",
+    "reference/notation",
+)
 # A letter, perhaps with a mark or a prime, or a short word; then _ or ^ and an index of one letter, or in braces: x_t,
 # p̃_y, y\*_t, z_y\*, κ_vR², a_min, Λ_{T−1}, ℓ^y.
 _BASE = r"(?:(?<![a-z_])[^\W\d_]|\b(?:gap|mask|max|min))[\u0302-\u0304]?(?:'|\\\*|\*)*|(?<=\))"
@@ -338,27 +382,30 @@ def _moved(found: re.Match[str]) -> str:
 
 def pages() -> dict[str, str]:
     """Every generated page, by its path."""
-    made = {"algorithms/index.md": algorithm_index()}
-    made |= {f"algorithms/{name}.md": algorithm_page(name) for name in NAMES}
+    made = {f"{ALGORITHMS}/index.md": algorithm_index()}
+    made |= {f"{ALGORITHMS}/{name}.md": algorithm_page(name) for name in NAMES}
     examples = gallery()
     made["gallery/index.md"] = gallery_index(examples)
     made |= {f"gallery/{example.name}.md": example_page(example) for example in examples}
-    made["api.md"] = api_page()
+    made |= {f"results/{path.stem}.md": result_page(path) for path in sorted(RESULTS.glob("*.json"))}
+    made["reference/api.md"] = api_page()
     changelog = ROOT / "CHANGELOG.md"
     if changelog.exists():
-        made["changelog.md"] = changelog.read_text(encoding="utf-8")
+        made["reference/changelog.md"] = changelog.read_text(encoding="utf-8")
     return made
 
 
 def on_config(config: Any) -> Any:
     """Add the generated pages to the navigation."""
     made = pages()
-    algorithm_pages = [path for path in made if path.startswith("algorithms/")]
-    gallery_pages = [path for path in made if path.startswith("gallery/")]
-    start, *rest = config.nav
-    config.nav = [start, {"Gallery": gallery_pages}, *rest, {"Algorithms": algorithm_pages}, {"Reference": "api.md"}]
-    if "changelog.md" in made:
-        config.nav.append({"Changelog": "changelog.md"})
+    parts = {title: listed for entry in config.nav for title, listed in entry.items()}
+    parts["Tutorials"].append({"Gallery": [path for path in made if path.startswith("gallery/")]})
+    parts["Reference"][:0] = [
+        {"Algorithms": [path for path in made if path.startswith(ALGORITHMS)]},
+        {"Python": "reference/api.md"},
+    ]
+    if "reference/changelog.md" in made:
+        parts["Reference"].append({"Changelog": "reference/changelog.md"})
     config.watch = [*config.watch, str(ROOT / "src" / "gaptron"), str(GALLERY)]
     return config
 
@@ -374,5 +421,5 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Insert the names of the errata's tests and typeset the formulas."""
-    markdown = with_formulas(with_test_names(markdown) if page.file.src_uri == "errata.md" else markdown)
+    markdown = with_formulas(with_test_names(markdown) if page.file.src_uri == "explanation/errata.md" else markdown)
     return with_indices(markdown) if page.file.src_uri.removesuffix(".md") in FORMULAS else markdown

@@ -1,14 +1,21 @@
 """Run the commands shown in README and docs: `scripts/outputs` updates their output, a test compares it.
 
 A command is a line `$ gaptron ...` in a block marked `console`; the lines up to the next command are its output. The
-Python blocks of a page are one program; a block marked `text title="Output"` is what the one before it prints.
-Numbers that depend on the machine (speed, time) are masked before comparing.
+Python blocks of a page are one program; a block marked `text title="Output"` is what the one before it prints. A block
+with a file name as its title is a file, which `$ python NAME` runs. Numbers that depend on the machine (time) are
+masked before comparing.
+
+A tutorial is run from its first command to its last, in one folder; the commands of other pages do not depend on each
+other.
 """
 
+import contextlib
 import gzip
 import json
 import os
 import re
+import runpy
+import shlex
 import signal
 import socket
 import subprocess
@@ -24,8 +31,9 @@ import numpy as np
 from gaptron import Learner
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = {"gaptron compare"}  # takes a minute
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIALS = ROOT / "docs" / "tutorials"
+LONG = {"gaptron compare"}  # takes minutes
 OUTPUT = 'text title="Output"'
 END = "--- the last block ---"
 MARK = f"print({END!r})"
@@ -44,60 +52,87 @@ class Shown(NamedTuple):
     output: str
 
 
-def shown() -> Iterator[Shown]:
-    """Every command with output, page by page."""
-    for page in PAGES:
-        lines = page.read_text(encoding="utf-8").splitlines()
-        inside, command, start = False, "", 0
-        for number, line in enumerate([*lines, "```"]):
-            if line.startswith("```"):
-                if inside and command and number > start + 1:
-                    yield Shown(page, start, command, "\n".join(lines[start + 1 : number]))
-                inside, command = line == "```console", ""
-            elif inside and line.startswith("$ "):
-                if command and number > start + 1:
-                    yield Shown(page, start, command, "\n".join(lines[start + 1 : number]))
-                command, start = line[2:].rpartition("&& ")[2].partition("  #")[0].strip(), number
-
-    yield from _python_shown()
+def shown(page: Path) -> list[Shown]:
+    """Every command and program of a page with its output, in the order of the page."""
+    text = page.read_text(encoding="utf-8")
+    return sorted([*_commands(page, text.splitlines()), *_programs(page, text.splitlines())], key=lambda one: one.line)
 
 
-def _python_shown() -> Iterator[Shown]:
+def _commands(page: Path, lines: list[str]) -> Iterator[Shown]:
+    """Every command, with output or, in a tutorial, without."""
+    inside, command, start = False, "", 0
+    least = 0 if page.parent == TUTORIALS else 1  # lines of output
+    for number, line in enumerate([*lines, "```"]):
+        if line.startswith("```"):
+            if inside and command and number > start + least:
+                yield Shown(page, start, command, "\n".join(lines[start + 1 : number]))
+            inside, command = line == "```console", ""
+        elif inside and line.startswith("$ "):
+            if command and number > start + least:
+                yield Shown(page, start, command, "\n".join(lines[start + 1 : number]))
+            command, start = line[2:].rpartition("&& ")[2].partition("  #")[0].strip(), number
+
+
+def _programs(page: Path, lines: list[str]) -> Iterator[Shown]:
     """Every block of Python whose output is shown, as one program with the blocks before it."""
-    for page in PAGES:
-        code: list[str] = []
-        block: list[str] = []
-        kind, start = "", 0
-        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines()):
-            if not line.startswith("```"):
-                block.append(line)
-                continue
-            if kind == "python":
-                code.append("\n".join(block))
-            elif kind == OUTPUT:
-                yield Shown(page, start, "\n".join([*code[:-1], MARK, code[-1]]), "\n".join(block))
-            kind, start, block = line[3:] if not kind else "", number, []
+    code: list[str] = []
+    block: list[str] = []
+    kind, start = "", 0
+    for number, line in enumerate(lines):
+        if not line.startswith("```"):
+            block.append(line)
+            continue
+        if kind == "python":
+            code.append("\n".join(block))
+        elif kind == OUTPUT:
+            yield Shown(page, start, "\n".join([*code[:-1], MARK, code[-1]]), "\n".join(block))
+        kind, start, block = line[3:] if not kind else "", number, []
 
 
-def run(command: str, folder: Path) -> str:
+def files(page: Path) -> dict[str, str]:
+    """The files that a page shows, by name."""
+    found = re.findall(r'^```\w+ title="([\w-]+\.\w+)"\n(.*?)^```', page.read_text(encoding="utf-8"), re.M | re.S)
+    return dict(found)
+
+
+def run(command: str, folder: Path, **environment: str) -> str:
     """The output of a command in a folder that `inputs` has filled."""
+    environment = {**os.environ, "COLUMNS": "100", **environment}
     if MARK in command:
-        done = subprocess.run([sys.executable, "-c", command], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", command], cwd=folder, env=environment, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.partition(f"{END}\n")[2].rstrip("\n")
-    words = command.split()
-    assert words[0] == "gaptron", f"{command!r} is not a command of gaptron: show it in a block marked bash"
-    environment = {**os.environ, "COLUMNS": "100"}
+    words = shlex.split(command)
+    programs = {"gaptron": GAPTRON, "python": [sys.executable]}
+    assert words[0] in programs, f"{command!r} is not a command of gaptron: show it in a block marked bash"
     done = subprocess.run(
-        [*GAPTRON, *words[1:]], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        [*programs[words[0]], *words[1:]],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return "\n".join(line.rstrip() for line in done.stdout.rstrip("\n").splitlines())
 
 
+def run_tutorial(page: Path, folder: Path) -> list[tuple[Shown, str]]:
+    """Every command of a tutorial with what it prints, run in the order of the page in an empty folder."""
+    runpy.run_path(str(TUTORIALS / "tickets.py"))["write"](folder)
+    for name, text in files(page).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    served = re.search(r"gaptron serve --store (\w+)", page.read_text(encoding="utf-8"))
+    with serving(folder, served[1]) if served else contextlib.nullcontext("") as address:
+        return [(one, run(one.command, folder, GAPTRON_URL=address)) for one in shown(page)]
+
+
 def masked(output: str) -> str:
     """The output without the numbers that depend on the machine."""
     output = re.sub(r"[\d,.]+ rounds/s", "… rounds/s", output)
+    output = re.sub(r"\d+ snapshots compared", "… snapshots compared", output)  # one every ten seconds
     return re.sub(r"^(\S.*\d+/\d+) +[\d.]+$", r"\1 …", output, flags=re.M)  # the last column of a comparison: µs/round
 
 
@@ -204,17 +239,34 @@ def _clicks(path: Path, rounds: int = 2_000) -> None:
 
 def store(folder: Path, rounds: int = 50) -> None:
     """A service's store, `gaptron-serve`, after some decisions and outcomes over HTTP."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/v1/models"
-    service = subprocess.Popen([*GAPTRON, "serve", "--port", str(port)], cwd=folder, stdout=subprocess.DEVNULL)
-    try:
-        _wait(url)
+    with serving(folder, "gaptron-serve") as address:
+        url = f"{address}/v1/models"
         _send("POST", url, {"name": "triage", "labels": ["mail", "chat", "phone"]})
         for t in range(rounds):
             _send("POST", f"{url}/triage/decisions", {"event_id": f"order-{t}", "x": [t % 3, 1.0]})
             _send("PUT", f"{url}/triage/decisions/order-{t}/outcome", {"correct": t % 2 == 0})
+
+
+# A service whose draws are the same in every run, so that what it decides can be shown.
+SERVE = """
+import gaptron.serve.coordinator as coordinator
+from gaptron.cli import main
+coordinator.new_draw_key = lambda: "00" * 32
+main()
+"""
+
+
+@contextlib.contextmanager
+def serving(folder: Path, store: str) -> Iterator[str]:
+    """Run a service with its store in a folder; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", SERVE, "serve", "--store", store, "--port", str(port)]
+    service = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    try:
+        _wait(f"http://127.0.0.1:{port}/v1/models")
+        yield f"http://127.0.0.1:{port}"
     finally:
         service.send_signal(signal.SIGTERM)
         service.wait(30)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 EXAMPLES = [
     path
-    for path in [*sorted(DOCS.glob("*.md")), *ROOT.glob("README.md")]
+    for path in [*sorted(DOCS.rglob("*.md")), *ROOT.glob("README.md")]
     if "\n```python\n" in path.read_text(encoding="utf-8")
 ]
 
@@ -61,7 +61,7 @@ def test_the_files_are_utf_8_and_name_no_machine() -> None:
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_has_its_entry(module: ModuleType) -> None:
-    entries = set(re.findall(r"^::: ([\w.]+)$", MADE["api.md"], re.M))
+    entries = set(re.findall(r"^::: ([\w.]+)$", MADE["reference/api.md"], re.M))
     assert not {f"{module.__name__}.{name}" for name in module.__all__} - entries
     for name in module.__all__:
         thing = getattr(module, name)
@@ -71,9 +71,9 @@ def test_every_public_name_has_its_entry(module: ModuleType) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_algorithm_and_setting_has_its_page(name: str) -> None:
-    page = MADE[f"algorithms/{name}.md"]
+    page = MADE[f"reference/algorithms/{name}.md"]
     file = load(name)
-    assert f"[{name}]({name}.md)" in MADE["algorithms/index.md"]
+    assert f"[{name}]({name}.md)" in MADE["reference/algorithms/index.md"]
     settings = list(inspect.signature(file.recommend).parameters)[1:]
     for setting in settings:
         row = re.findall(rf"^\| `{setting}` \|(.*)\|$", page.partition("## Settings")[2], re.M)[0]
@@ -84,14 +84,14 @@ def test_every_algorithm_and_setting_has_its_page(name: str) -> None:
 
 
 def test_the_made_pages_are_those_of_the_names() -> None:
-    pages = {Path(path).stem for path in MADE if path.startswith("algorithms/")} - {"index"}
+    pages = {Path(path).stem for path in MADE if path.startswith("reference/algorithms/")} - {"index"}
     assert pages == set(NAMES)
 
 
 def test_every_command_and_option_is_on_the_page() -> None:
     typer = pytest.importorskip("typer")
     cli = pytest.importorskip("gaptron.cli")
-    page = WRITTEN["cli.md"]
+    page = WRITTEN["reference/cli.md"]
     missing = []
     for name, command in typer.main.get_command(cli.app).commands.items():
         (section,) = re.findall(rf"^## gaptron {name}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
@@ -106,14 +106,14 @@ def test_every_command_and_option_is_on_the_page() -> None:
 
 
 def test_the_errata_are_complete_and_each_is_tested() -> None:
-    table, _, tests = WRITTEN["errata.md"].partition("## The tests")
+    table, _, tests = WRITTEN["explanation/errata.md"].partition("## The tests")
     assert re.findall(r"^\| E(\d+) \|", table, re.M) == [str(n) for n in range(1, 17)]
     assert re.findall(r"^\| E(\d+) \| `test_e(\d\d)_", tests, re.M) == [
         (str(n), f"{n:02}") for n in range(1, 17) if n != 15
     ]
     if not HOOKS.errata_tests():
         pytest.skip("tests/theory/test_errata.py is not there")
-    shown = HOOKS.with_test_names(WRITTEN["errata.md"])
+    shown = HOOKS.with_test_names(WRITTEN["explanation/errata.md"])
     assert not re.findall(r"test_e\d\d_\*", shown), "an erratum without a test"
 
 
@@ -135,7 +135,7 @@ def test_internal_links_lead_somewhere() -> None:
             parts: list[str] = []
             for part in here.parts:
                 parts = parts[:-1] if part == ".." else [*parts, part]
-            assert "/".join(parts) in pages or name == "changelog.md", f"{name} → {target}"
+            assert "/".join(parts) in pages or name == "reference/changelog.md", f"{name} → {target}"
 
 
 # --- formulas ---
@@ -144,7 +144,7 @@ def test_internal_links_lead_somewhere() -> None:
 def test_formulas_are_drawn_and_none_holds_a_word_of_tex_that_was_not_understood():
     pytest.importorskip("latex2mathml")
     drawn = 0
-    for path in sorted(DOCS.glob("*.md")):
+    for path in sorted(DOCS.rglob("*.md")):
         page = HOOKS.with_formulas(path.read_text(encoding="utf-8"))
         assert "```math" not in page, path.name
         for formula in re.findall(r'<div class="formula"[^>]*>(.*?)</div>', page):

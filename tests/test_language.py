@@ -1,4 +1,4 @@
-"""The vocabulary of docs/glossary.md is kept, and the public API is documented."""
+"""The vocabulary of docs/reference/glossary.md is kept, and the public API is documented."""
 
 import ast
 import functools
@@ -137,7 +137,7 @@ def _prose_of(source: str) -> Iterator[tuple[str, int]]:
             yield token.string.lstrip("# "), token.start[0]
 
 
-PAGES = ["*.md", "docs/*.md", "docs/*.py", "docs/gallery/*.py", "benchmarks/*.py", "src/gaptron/*/page/*.*"]
+PAGES = ["*.md", "docs/**/*.md", "docs/*.py", "docs/gallery/*.py", "benchmarks/*.py", "src/gaptron/*/page/*.*"]
 READ = [path for pattern in [*PAGES, "src/gaptron/**/*.py", "src/gaptron/**/*.html"] for path in ROOT.glob(pattern)]
 
 

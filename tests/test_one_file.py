@@ -113,9 +113,7 @@ def test_adapters_growing_and_files_take_it(copy):
 
 @pytest.mark.slow
 def test_it_has_its_page(copy):
-    script = (
-        "import sys; sys.path.insert(0, 'docs'); import hooks; made = hooks.pages(); print(made['algorithms/{}.md'])"
-    )
+    script = "import sys; sys.path.insert(0, 'docs'); import hooks; print(hooks.pages()['reference/algorithms/{}.md'])"
     page = run(copy, sys.executable, "-c", script.format("mine"))
     assert page.startswith("# mine\n") and "play y' ~ p" in page and "`gamma`" in page
     assert "(mine.md)" in run(copy, sys.executable, "-c", script.format("index"))

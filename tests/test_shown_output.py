@@ -25,7 +25,8 @@ def _outputs() -> ModuleType:
 
 
 OUTPUTS = _outputs()
-SHOWN = list(OUTPUTS.shown())
+TUTORIALS = [page for page in OUTPUTS.PAGES if page.parent == OUTPUTS.TUTORIALS]
+SHOWN = [one for page in OUTPUTS.PAGES if page not in TUTORIALS for one in OUTPUTS.shown(page)]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,17 @@ def test_the_output_shown_is_the_output_printed(found, folder: Path) -> None:
     printed = OUTPUTS.run(found.command, folder)
     if not OUTPUTS.agrees(printed, found.output):
         assert OUTPUTS.masked(printed) == OUTPUTS.masked(found.output), f"run scripts/outputs '{found.command}'"
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.xdist_group("shown output")
+def test_the_commands_of_a_tutorial_print_what_it_shows(page: Path, tmp_path: Path) -> None:
+    pytest.importorskip("msgspec", reason="needs the extra serve")
+    results = OUTPUTS.run_tutorial(page, tmp_path)
+    assert results
+    for found, printed in results:
+        if not OUTPUTS.agrees(printed, found.output):
+            assert OUTPUTS.masked(printed) == OUTPUTS.masked(found.output), f"run scripts/outputs {page.stem}"
 
 
 BANDIT = """Bandit feedback
@@ -100,7 +112,7 @@ def _blocks(page: str, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("form", ["jsonl", "dsjson"])
 def test_the_log_lines_shown_are_read(form, tmp_path: Path) -> None:
-    shown = _blocks("offpolicy.md", "text")[("jsonl", "dsjson").index(form)]
+    shown = _blocks("how-to/offpolicy.md", "text")[("jsonl", "dsjson").index(form)]
     (tmp_path / f"shown.{form}").write_text(shown, encoding="utf-8")
     log = open_log(tmp_path / f"shown.{form}")
     assert log.classes == ("cat", "dog", "owl") and log.propensity.tolist() == [0.8] and log.reward.tolist() == [1.0]
@@ -108,12 +120,12 @@ def test_the_log_lines_shown_are_read(form, tmp_path: Path) -> None:
 
 
 def test_the_plan_shown_is_read() -> None:
-    (shown,) = _blocks("compare.md", "toml")
+    (shown,) = _blocks("how-to/compare.md", "toml")
     assert list(parse(shown, "compare.md").seeds) == [0, 1, 2, 3, 4]
 
 
 def test_the_layers_shown_are_those_that_are_checked() -> None:
-    (shown,) = _blocks("architecture.md", "text")
+    (shown,) = _blocks("explanation/architecture.md", "text")
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
     re_exported = {"__main__", "river"}  # one line each
@@ -124,8 +136,8 @@ def test_the_layers_shown_are_those_that_are_checked() -> None:
 
 def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
     served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
-    shown, with_actions = _blocks("serve.md", "json")
-    commands, for_actions = _blocks("serve.md", "bash")[1:3]
+    shown, with_actions = _blocks("how-to/serve.md", "json")
+    commands, for_actions = _blocks("how-to/serve.md", "bash")[1:3]
     model, decision, outcome = re.findall(r"-d '(.*?)'", commands)
     service = served.Served(tmp_path / "store")
     try:
@@ -147,7 +159,7 @@ def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_actions_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    text, names, printed = (DOCS / "actions.md").read_text(encoding="utf-8"), {}, ""
+    text, names, printed = (DOCS / "how-to" / "actions.md").read_text(encoding="utf-8"), {}, ""
     blocks = re.findall(r'^```(python|text title="Output")\n(.*?)^```', text, re.M | re.S)
     for kind, block in blocks:
         if kind == "python":

@@ -5,7 +5,7 @@ follows their weighted vote or passes the case to a person, which costs a tenth 
 
 **Result:** the thick line stays below that of the best single model, although the best model was not known in advance.
 Where the models agree, the abstainer predicts and is rarely wrong. The theorem, and an example with ten labels, are on
-the page about [abstention](../abstention.md).
+the page about [abstention](../how-to/abstention.md).
 """
 
 import numpy as np

@@ -5,7 +5,8 @@ the same draws, so differences are taken seed by seed. From a terminal: `gaptron
 advised-gaptron,squarecb,banditron --feedback bandit`.
 
 **Result:** read the intervals, not only the means. A difference whose interval excludes zero is unlikely to be
-an effect of the seeds. `squarecb` is close here, without a proven bound. Plans and grids: [compare](../compare.md).
+an effect of the seeds. `squarecb` is close here, without a proven bound. Plans and grids:
+[compare](../how-to/compare.md).
 """
 
 from pathlib import Path

@@ -7,8 +7,8 @@ not updated.
 
 **Result:** the weight of the caller's model rises as that model learns. The frozen model has a large weight from the
 start, until the labels are exchanged half-way and its weight drops. Under bandit feedback this weight also applies to
-the labels the caller does *not* predict, so the curve is not smooth. [The certificate](../advised.md#what-is-promised)
-holds in both cases.
+the labels the caller does *not* predict, so the curve is not smooth.
+[The certificate](../explanation/advised.md#what-is-promised) holds in both cases.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """kill -9, a full disk, a frozen leader: what was acknowledged is in the log, and the log replays.
 
-`benchmarks/serve_kills.py` kills more often; its figures are in docs/production.md.
+`benchmarks/serve_kills.py` kills more often; its figures are in docs/how-to/production.md.
 """
 
 import resource

@@ -287,7 +287,7 @@ def test_the_javascript_of_the_documentation_runs(served: Served, tmp_path: Path
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs Node.js 18 or later, as the command node")
-    page = (Path(__file__).parents[2] / "docs" / "coming-from-personalizer.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "coming-from-personalizer.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"^```javascript\n(.*?)^```", page, re.M | re.S)
     (tmp_path / "example.mjs").write_text(script, encoding="utf-8")
     settings = {"PERSONALIZER_ENDPOINT": served.url, "PERSONALIZER_KEY": served.key}

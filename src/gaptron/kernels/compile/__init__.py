@@ -1,1 +1,1 @@
-"""How kernels become machine code, and where that code is cached. See `docs/compiling.md`."""
+"""How kernels become machine code, and where that code is cached. See `docs/explanation/compiling.md`."""
