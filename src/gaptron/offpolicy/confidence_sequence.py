@@ -41,10 +41,15 @@ def lower_bound(terms: Vector, delta: float) -> float:
     T, total = len(terms), float(terms.sum())
     before = (0.5 + np.concatenate([[0.0], np.cumsum(terms[:-1])])) / np.arange(1, T + 1)
     spread = float(np.square(terms - np.minimum(before, 1.0)).sum())
+    return min(1.0, bound_from_sums(T, total, spread, delta))
+
+
+def bound_from_sums(T: int, total: float, spread: float, delta: float) -> float:
+    """Lower bound on the mean of the μ_t from T, ΣX_t and Σ(X_t - X̂_t)². It is not limited to 1."""
 
     def excess(means: float) -> float:
         return float(np.logaddexp.reduce(BETS * (total - means) - PRICES * spread)) - math.log(len(BETS) / delta)
 
     if excess(0.0) <= 0.0:
         return 0.0
-    return min(1.0, float(brentq(excess, 0.0, total)) / T)
+    return float(brentq(excess, 0.0, total)) / T

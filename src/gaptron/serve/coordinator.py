@@ -25,6 +25,7 @@ from gaptron.serve.decisions import Known, without_event_id
 from gaptron.serve.events import (
     Activated,
     Body,
+    ChallengerStopped,
     Changed,
     Created,
     Decided,
@@ -156,6 +157,20 @@ class Coordinator:
         event = self._append(model, None, Changed(change))
         await self.committer.wait_for(event.seq)
         return model
+
+    async def record(self, model: Model, body: Body) -> None:
+        """Record an event about a model as a whole durably."""
+        event = self._append(model, None, body)
+        await self.committer.wait_for(event.seq)
+
+    async def compile(self, spec: NewModel) -> None:
+        """Compile for a learner of this kind, and refuse what cannot work."""
+        try:
+            await asyncio.to_thread(adapter.try_out, spec)
+            if isinstance(spec.features, int):
+                await asyncio.to_thread(adapter.try_out, spec, sparse=True)
+        except (InputError, SettingError) as problem:
+            raise invalid(str(problem)) from None
 
     # --- decisions ------------------------------------------------------------------------------------------------
 
@@ -417,6 +432,7 @@ class Coordinator:
         rows = [row for row in rows if row.seq < min(needed)] if needed else rows
         if not rows:
             return False
+        self._stop_broken_challengers(model)
         event = self._next_event(model, None, Redacted(rows[-1].seq))
         self._apply(model, event)
         try:
@@ -436,7 +452,7 @@ class Coordinator:
         for row, _ in self.store.read(model.redacted_through, model.name):
             if row.at >= before or len(found) == MAX_REDACTED:
                 break
-            if row.kind == "decided":
+            if row.kind in ("decided", "imported"):
                 found.append(row)
         return found
 
@@ -465,7 +481,7 @@ class Coordinator:
         """Publish the models that have changed to the replicas."""
         started, changed = time.monotonic(), []
         for name, model in list(self.models.items()):
-            config = model.adapter.labels, model.feedback_timeout, model.on_timeout, model.mode
+            config = model.spec, model.adapter.labels, model.feedback_timeout, model.on_timeout, model.mode
             state = (model.version, model.adapter.width, *config)
             if self._published.get(name) != state:
                 try:
@@ -485,6 +501,7 @@ class Coordinator:
         if model.name in self.quarantined:
             return False
         try:
+            self._stop_broken_challengers(model)
             body = snapshots.pack(model)
         except ModelFileError as problem:
             self._quarantine(model.name, problem)
@@ -494,6 +511,11 @@ class Coordinator:
         next_at = started + max(SNAPSHOT_SECONDS, SNAPSHOT_RATIO * duration)
         self._last_snapshots[model.name] = LastSnapshot(model.seq, next_at)
         return True
+
+    def _stop_broken_challengers(self, model: Model) -> None:
+        """Stop challengers that cannot be saved, so that the model can. The event makes a replay stop them as well."""
+        for name, reason in snapshots.broken_challengers(model).items():
+            self._append(model, None, ChallengerStopped(name, reason))
 
     def take_snapshots(self) -> None:
         """Take a snapshot of each model that has changed since its last one."""

@@ -124,28 +124,29 @@ def _without_event_id(one: EventOutcome) -> Outcome:
 async def create_model(request: Request) -> Response:
     """Create a model."""
     body = await read_body(request, NewModel)
-    return json_response(_model_info(await service_of(request).coordinator.create(body)), 201)
+    return json_response(model_info(await service_of(request).coordinator.create(body)), 201)
 
 
 async def change_model(request: Request) -> Response:
     """Add labels, or change feedback_timeout, on_timeout or mode."""
     body = await read_body(request, ModelChange)
-    return json_response(_model_info(await service_of(request).coordinator.change(_model_name(request), body)))
+    return json_response(model_info(await service_of(request).coordinator.change(_model_name(request), body)))
 
 
 async def get_model(request: Request) -> Response:
     """Return a model and its configuration."""
-    return json_response(_model_info(_model(request)))
+    return json_response(model_info(_model(request)))
 
 
 async def list_models(request: Request) -> Response:
     """List all models."""
     coordinator = service_of(request).coordinator
     quarantined = [QuarantinedModel(name, reason) for name, reason in coordinator.quarantined.items()]
-    return json_response(ModelList([_model_info(model) for model in coordinator.models.values()], quarantined))
+    return json_response(ModelList([model_info(model) for model in coordinator.models.values()], quarantined))
 
 
-def _model_info(model: Model) -> ModelInfo:
+def model_info(model: Model) -> ModelInfo:
+    """Describe a model."""
     spec, epsilon = model.spec, model.spec.epsilon or 0.0
     return ModelInfo(
         name=spec.name,
@@ -154,6 +155,7 @@ def _model_info(model: Model) -> ModelInfo:
         feedback=spec.feedback,
         algorithm=model.adapter.learner.algorithm,
         features="auto" if model.adapter.named else model.adapter.width,
+        use_features=spec.use_features,
         settings=spec.settings,
         seed=spec.seed,
         epsilon=epsilon,

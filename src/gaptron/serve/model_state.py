@@ -13,9 +13,24 @@ from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, GaptronError, InputError, SettingError
 from gaptron.serve import draws
 from gaptron.serve.adapter import adapter_of, is_correct
-from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
+from gaptron.serve.challengers import Challenger, spec_of
+from gaptron.serve.events import (
+    Activated,
+    ChallengerAdded,
+    ChallengerRemoved,
+    ChallengerStopped,
+    Changed,
+    Created,
+    Decided,
+    Event,
+    Imported,
+    OutcomeRecorded,
+    Promoted,
+    Redacted,
+    TimedOut,
+)
 from gaptron.serve.problems import RefusedError, invalid
-from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, Outcome
+from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, NewChallenger, Outcome
 from gaptron.serve.tally import LabelCounts, Tally
 
 WRONG = Outcome(correct=False)
@@ -56,6 +71,7 @@ class Model:
         self.seq = 0  # of its last event
         self.pending: dict[str, PendingDecision] = {}
         self.pending_size = 0  # in examples: a decision with actions has one per action
+        self.challengers: dict[str, Challenger] = {}
         self.tally = Tally(labels=[LabelCounts() for _ in self.adapter.labels])
         self._due: list[tuple[int, int, str]] = []  # a heap of the pending decisions
 
@@ -154,8 +170,8 @@ class Model:
         return pending is not None and not pending.is_shown
 
     def can_redact(self, decided: Event) -> bool:
-        """Are the features no longer needed?"""
-        return decided.event_id not in self.pending
+        """Are the features of a decision, or of an imported one, no longer needed?"""
+        return isinstance(decided.body, Imported) or decided.event_id not in self.pending
 
     def next_due(self, until: int, limit: int) -> int | None:
         """The last due time, at most `until`, of about `limit` pending decisions; None if none is due."""
@@ -192,6 +208,16 @@ class Model:
             self.redacted_through = body.through
         elif isinstance(body, Changed):
             self._apply_change(body.change, event.at)
+        elif isinstance(body, Imported):
+            self._apply_imported(body)
+        elif isinstance(body, ChallengerAdded):
+            self.challengers[body.name] = self.new_challenger(body.name, body.spec, event.at)
+        elif isinstance(body, ChallengerRemoved):
+            del self.challengers[body.name]
+        elif isinstance(body, ChallengerStopped):
+            self.challengers[body.name].stop(body.reason)
+        elif isinstance(body, Promoted):
+            self._apply_promoted(body, event.at)
         self.seq = event.seq
 
     def compare_replica_decision(self, event: Event) -> None:
@@ -216,7 +242,7 @@ class Model:
 
     def _apply_decided(self, event: Event, decision: Decided) -> None:
         assert event.event_id is not None
-        self.adapter.width = self.adapter.width_after(decision.request)
+        self._set_width(self.adapter.width_after(decision.request))
         if decision.learn_when_due:
             assert decision.due is not None
             self.pending[event.event_id] = PendingDecision(event.seq, event.event_id, event.at, decision)
@@ -264,11 +290,15 @@ class Model:
         self.version += 1
         error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
         self.tally.learned(self.adapter.tally_key(decision.label), error, decision.propensity, delay)
+        for challenger in self.challengers.values():
+            challenger.follow(decision, outcome, error)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:
         if change.add_labels is not UNSET:
             self.adapter.grow(list(change.add_labels))
             self.tally.labels += [LabelCounts() for _ in change.add_labels]
+            for challenger in self.challengers.values():
+                challenger.grow(list(change.add_labels))
             self.tally.changed(at, f"labels added: {', '.join(change.add_labels)}")
         if change.feedback_timeout is not UNSET:
             self.feedback_timeout = change.feedback_timeout
@@ -280,6 +310,39 @@ class Model:
         if change.mode is not UNSET:
             self.mode = change.mode
             self.tally.changed(at, f"mode: {self.mode}")
+
+    # --- challengers --------------------------------------------------------------------------------------------------
+
+    def new_challenger(self, name: str, spec: NewChallenger, at: int) -> Challenger:
+        """Return a challenger that has learned nothing. The model changes when `apply` gets it as an event."""
+        adapter = adapter_of(spec_of(self.spec, self.adapter.labels, spec))
+        adapter.width = self.adapter.width
+        return Challenger(name, spec, at, adapter)
+
+    def _apply_promoted(self, promoted: Promoted, at: int) -> None:
+        challenger, spec = self.challengers.pop(promoted.challenger), self.spec
+        former = NewChallenger(
+            algorithm=spec.algorithm, settings=spec.settings, seed=spec.seed, use_features=spec.use_features
+        )
+        self.challengers[promoted.former] = Challenger(promoted.former, former, at, self.adapter)
+        self.adapter = challenger.adapter
+        self.spec = spec_of(spec, tuple(spec.labels or ()), challenger.spec)
+        for other in self.challengers.values():
+            other.restart(at)
+        self.tally.changed(at, f"promoted: {promoted.challenger} ({self.adapter.learner.algorithm})")
+
+    def _apply_imported(self, imported: Imported) -> None:
+        self._set_width(self.adapter.width_after(imported.request))
+        self.adapter.learn(imported.request, imported.label, imported.propensity, imported.outcome)
+        self.version += 1
+        self.tally.imported += 1
+        for challenger in self.challengers.values():
+            challenger.learn(imported)
+
+    def _set_width(self, width: int | None) -> None:
+        if width != self.adapter.width:
+            for adapter in (self.adapter, *[one.adapter for one in self.challengers.values()]):
+                adapter.width = width
 
     # --- saving -------------------------------------------------------------------------------------------------------
 

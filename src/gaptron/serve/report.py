@@ -8,6 +8,7 @@ import numpy as np
 
 from gaptron.offpolicy.confidence_sequence import proven_interval
 from gaptron.offpolicy.estimates import on_policy
+from gaptron.serve.challenger_report import ChallengerFacts, challenger_info
 from gaptron.serve.coordinator import Coordinator, Counters
 from gaptron.serve.decisions import as_time
 from gaptron.serve.model_state import Model
@@ -18,7 +19,10 @@ MAX_LABELS = 20  # in the estimates for single labels
 MAX_ACTIONS = 20  # the most played ones
 POINTS = 20  # of the curve of the error rate
 MIN_PLAYED, MIN_DIFFERENCE = 100, 0.1  # plays of a label, and difference in outcome rates, that justify a warning
-COUNTS = ("decisions", "outcomes", "late", "void", "overridden", "timed_out", "unusable", "agreed", "shadow")
+COUNTS = (
+    *("decisions", "outcomes", "late", "void", "overridden", "timed_out", "unusable", "agreed", "shadow"),
+    "imported",
+)
 MAX_AGE = 1.0  # seconds for which a report is reused
 
 
@@ -43,6 +47,7 @@ class Facts:
         counters: Counters = coordinator.counters[model.name]
         self.counters = {name: getattr(counters, name) for name in ("duplicates", "conflicts", "refused", "retries")}
         self.certificate = model.adapter.certificate()
+        self.challengers = [ChallengerFacts(one) for one in model.challengers.values()]
         self.expert_weights = model.adapter.expert_weights()
         self.changes = [{"at": as_time(at), "what": description} for at, description in tally.changes]
 
@@ -85,6 +90,7 @@ def report(facts: Facts) -> dict[str, Any]:
         "exploration": None if not facts.top_probabilities else 1.0 - float(np.mean(facts.top_probabilities)),
         "expert_weights": facts.expert_weights,
         "delays": [{"up_to": end, "outcomes": count} for end, count in zip([*map(float, DELAYS), None], facts.delays)],
+        "challengers": [challenger_info(one, LEVEL) for one in facts.challengers],
         "certificate": facts.certificate,
         "changes": facts.changes,
     }

@@ -11,7 +11,7 @@ from gaptron.errors import GaptronError, NoBoundError
 from gaptron.kernels.simplex import draw
 from gaptron.learner import Learner, model_file
 from gaptron.serve.problems import invalid
-from gaptron.serve.schemas import DecisionRequest, NewModel, Outcome, SparseX
+from gaptron.serve.schemas import Cells, DecisionRequest, NewModel, Outcome, SparseX
 from gaptron.types import Vector
 
 RESERVED = (
@@ -66,6 +66,9 @@ class Adapter:
         self.feedback = spec.feedback
         self.width = spec.features if isinstance(spec.features, int) else None
         self._epsilon = spec.epsilon or 0.0
+        self._use = None if spec.use_features is None else frozenset(spec.use_features)
+        if self._use is not None and not self.named:
+            raise invalid('use_features selects named features: create the model with "features": "auto"')
         features: dict[str, Any] = {"features": "auto"} if self.named else {"n_features": self.width}
         given = {"feedback": spec.feedback, "seed": spec.seed, "epsilon": self._epsilon}
         arguments: dict[str, Any] = {**spec.settings, **given, **features, **problem}
@@ -92,6 +95,18 @@ class Adapter:
         Raises:
             NotFiniteError: the learner has no distribution.
         """
+        names, p, order = self._playable(request)
+        code = int(draw(p, int(p.argmax()), u))
+        ranking = None if order is None else (code, *(place for place in order if place != code))
+        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking)
+
+    def probability(self, request: DecisionRequest, name: str) -> float:
+        """Return the probability with which `decide` would play this label or action. Changes nothing."""
+        names, p, _ = self._playable(request)
+        return p.item(names.index(name)) if name in names else 0.0
+
+    def _playable(self, request: DecisionRequest) -> Scored:
+        """The distribution that `decide` draws from."""
         names, p, order = self._score(request)
         if not np.isfinite(p).all():
             raise NotFiniteError("its state is not finite: create a new model with other settings or smaller features")
@@ -99,12 +114,14 @@ class Adapter:
         if p[rare].any():
             p[top] = min(p[top] + p[rare].sum(), 1.0)
             p[rare] = 0.0
-        code = int(draw(p, top, u))
-        ranking = None if order is None else (code, *(place for place in order if place != code))
-        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking)
+        return Scored(names, p, order)
 
     def _score(self, request: DecisionRequest) -> Scored:
         raise NotImplementedError
+
+    def _used(self, cells: Cells) -> Cells:
+        """The named features that the model uses."""
+        return cells if self._use is None else {name: value for name, value in cells.items() if name in self._use}
 
     def check(self, request: DecisionRequest) -> None:
         """Refuse an example that could not be learned from, if `decide` accepts it."""
@@ -165,6 +182,10 @@ class Adapter:
 
     def _check_feedback(self, request: DecisionRequest, played: str, feedback: dict[str, Any]) -> None:
         raise NotImplementedError
+
+    def true_choice(self, outcome: Outcome, played: str) -> str | None:
+        """The true label or right action, with full-information feedback."""
+        return self._feedback(outcome, played).get("truth")
 
     def learn(self, request: DecisionRequest, played: str, propensity: float, outcome: Outcome) -> None:
         """Learn from a decision and its outcome; both have been checked."""

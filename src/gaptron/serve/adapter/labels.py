@@ -73,7 +73,7 @@ class LabelAdapter(Adapter):
         if request.features is not None:
             if not self.named:
                 raise invalid('this model takes numbers as x: create it with "features": "auto" to use named features')
-            return [request.features]
+            return [self._used(request.features)]
         if self.named:
             raise invalid("this model takes named features, not x")
         assert x is not None

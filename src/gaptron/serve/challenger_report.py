@@ -1,0 +1,93 @@
+"""What the evidence about a challenger proves: intervals from its sums, and how many more outcomes are needed."""
+
+import copy
+import math
+from typing import Literal
+
+from gaptron.offpolicy.confidence_sequence import BETS, PRICES, bound_from_sums
+from gaptron.serve.challengers import Challenger, Sums
+from gaptron.serve.decisions import as_time
+from gaptron.serve.schemas import ChallengerInfo, EstimatedError
+
+LEVEL = 0.95
+MIN_OUTCOMES = 20  # for a guess of how many more are needed
+
+
+class ChallengerFacts:
+    """Copies of the values of a challenger, so that its report can be computed in another thread."""
+
+    def __init__(self, challenger: Challenger) -> None:
+        self.name, self.spec, self.since = challenger.name, challenger.spec, challenger.since
+        self.stopped = challenger.stopped
+        self.algorithm = challenger.adapter.learner.algorithm
+        self.evidence = copy.deepcopy(challenger.evidence)
+
+
+def challenger_info(facts: ChallengerFacts, level: float = LEVEL) -> ChallengerInfo:
+    """Compute the report of a challenger."""
+    evidence, delta = facts.evidence, (1.0 - level) / 2.0
+    own = _interval(evidence.error, evidence.reward, delta)
+    difference = _difference(evidence.better, evidence.worse, delta)
+    comparison: Literal["better", "worse", "unknown"] = "unknown"
+    needed = None
+    if difference.high is not None and difference.high < 0.0:
+        comparison = "better"
+    elif difference.low is not None and difference.low > 0.0:
+        comparison = "worse"
+    else:
+        needed = min((n for n in map(_needed, (evidence.better, evidence.worse)) if n is not None), default=None)
+    return ChallengerInfo(
+        name=facts.name,
+        algorithm=facts.algorithm,
+        settings=facts.spec.settings,
+        seed=facts.spec.seed,
+        use_features=facts.spec.use_features,
+        since=as_time(facts.since),
+        decisions=evidence.error.count,
+        error_rate=own.error_rate,
+        low=own.low,
+        high=own.high,
+        live=_interval(evidence.live_error, evidence.live_reward, delta),
+        difference=difference,
+        comparison=comparison,
+        decisions_needed=needed,
+        stopped=facts.stopped,
+    )
+
+
+def _interval(errors: Sums, rewards: Sums, delta: float) -> EstimatedError:
+    """The mean error, between a bound from errors and one from rewards."""
+    if not errors.count:
+        return EstimatedError(None, None, None)
+    low, high = _bound(errors, delta), 1.0 - _bound(rewards, delta)
+    return _estimate(errors.total / errors.count, min(low, 1.0), max(high, 0.0))
+
+
+def _difference(better: Sums, worse: Sums, delta: float) -> EstimatedError:
+    """The mean error minus that of what was played; both sums are shifted by 1 for each decision."""
+    if not better.count:
+        return EstimatedError(None, None, None)
+    low, high = max(_bound(worse, delta) - 1.0, -1.0), min(1.0 - _bound(better, delta), 1.0)
+    middle = 0.5 * (worse.total - better.total) / better.count  # the mean of an estimate by errors and one by rewards
+    return _estimate(middle, low, high)
+
+
+def _bound(sums: Sums, delta: float) -> float:
+    return bound_from_sums(sums.count, sums.total, sums.spread, delta)
+
+
+def _estimate(value: float, low: float, high: float) -> EstimatedError:
+    """The weights need not average 1, so that the value may be outside of the interval, which is proven."""
+    low, high = min(low, high), max(low, high)
+    return EstimatedError(min(max(value, low), high), low, high)
+
+
+def _needed(sums: Sums) -> int | None:
+    """About how many more terms would prove that the mean exceeds 1, if they were like those so far."""
+    if sums.count < MIN_OUTCOMES:
+        return None
+    growth = float((BETS * (sums.total - sums.count) - PRICES * sums.spread).max()) / sums.count
+    if growth <= 0.0:
+        return None
+    price = math.log(2.0 * len(BETS) / (1.0 - LEVEL))
+    return max(1, math.ceil(price / growth - sums.count))
