@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gaptron.errors import InputError, SettingError
+from gaptron.serve import imports
 from gaptron.serve.challenger_report import ChallengerFacts, challenger_info
 from gaptron.serve.challengers import MAX_CHALLENGERS, spec_of
 from gaptron.serve.endpoints import model_info
@@ -16,7 +17,7 @@ from gaptron.serve.model_state import Model
 from gaptron.serve.problems import RefusedError, invalid, not_found
 from gaptron.serve.requests import read_body, service_of
 from gaptron.serve.responses import json_response
-from gaptron.serve.schemas import ChallengerInfo, ChallengerList, Name, NewChallenger, Promotion
+from gaptron.serve.schemas import ChallengerInfo, ChallengerList, Import, Name, NewChallenger, Promotion
 
 FORMER = "former"  # the name of the challenger that was live before a promotion
 
@@ -61,6 +62,12 @@ async def delete_challenger(request: Request) -> Response:
     _check_exists(model, name)
     await coordinator.record(model, ChallengerRemoved(name))
     return Response(status_code=204)
+
+
+async def import_decisions(request: Request) -> Response:
+    """Learn from decisions of another log. A decision whose event is known is not imported again."""
+    body, coordinator = await read_body(request, Import), service_of(request).coordinator
+    return json_response(await imports.import_decisions(coordinator, request.path_params["model"], body.decisions))
 
 
 async def list_challengers(request: Request) -> Response:

@@ -30,6 +30,7 @@ from gaptron.serve.events import (
     Created,
     Decided,
     Event,
+    Imported,
     OutcomeRecorded,
     Redacted,
     Row,
@@ -104,6 +105,7 @@ class Coordinator:
             self._quarantine(name, problem)
         self._replica_store = replica_store  # None: there are no replicas
         self._sequencing = asyncio.Lock()
+        self.importing = asyncio.Lock()
         self._published: dict[str, tuple[Any, ...]] = {}  # the state of each model when it was published
         self._publish_at = 0.0
         self._seq, at = store.last()
@@ -163,6 +165,13 @@ class Coordinator:
         event = self._append(model, None, body)
         await self.committer.wait_for(event.seq)
 
+    async def record_imported(self, model: Model, imported: list[tuple[str, Imported]]) -> None:
+        """Record decisions of another log durably, in one commit."""
+        self._check_backlog()
+        for event_id, body in imported:
+            self._append(model, event_id, body)
+        await self.committer.wait_for(model.seq)
+
     async def compile(self, spec: NewModel) -> None:
         """Compile for a learner of this kind, and refuse what cannot work."""
         try:
@@ -205,7 +214,7 @@ class Coordinator:
     async def _prepare(self, model: Model, requests: list[DecisionRequest]) -> None:
         """Do everything that awaits, so that deciding afterwards is atomic."""
         for request in requests:
-            await self._compile(model, request)
+            await self.compile_for(model, request)
         await self._load(model, [request.event_id for request in requests if request.event_id])
 
     def _decide(self, model: Model, request: DecisionRequest) -> tuple[Known, bool]:
@@ -241,7 +250,7 @@ class Coordinator:
         if self.committer.uncommitted > MAX_UNCOMMITTED_ROWS:
             raise unavailable("too many requests are waiting for the disk")
 
-    async def _compile(self, model: Model, request: DecisionRequest) -> None:
+    async def compile_for(self, model: Model, request: DecisionRequest) -> None:
         """Compile for this kind of example in another thread, before its first decision."""
         sparse = model.adapter.is_sparse(request)
         if (model.name, sparse) in self._compiled:

@@ -46,6 +46,8 @@ OPERATIONS = (
               responses={200: schemas.ChallengerList}, problems=(404,)),
     Operation("POST", MODEL + "/promote", challenger_endpoints.promote, "admin", schemas.Promotion,
               {200: schemas.ModelInfo}, (*BODY, 404)),
+    Operation("POST", MODEL + "/import", challenger_endpoints.import_decisions, "admin", schemas.Import,
+              {200: schemas.Imports}, (*BODY, 404)),
     Operation("POST", "/v1/keys", endpoints.create_key, "admin", schemas.NewKey, {201: schemas.CreatedKey}, BODY),
     Operation("GET", "/v1/keys", endpoints.list_keys, "admin", responses={200: schemas.KeyList}),
     Operation("DELETE", "/v1/keys/{key_id}", endpoints.revoke_key, "admin",

@@ -75,7 +75,11 @@ class Store(Protocol):
         ...
 
     def find(self, model: str, event_ids: list[str]) -> dict[str, Found]:
-        """Look up the decisions of these events; events without a decision are left out."""
+        """Look up the decisions of these events; events without a decision are left out, as are imported ones."""
+        ...
+
+    def known_events(self, model: str, event_ids: list[str]) -> set[str]:
+        """Those of these events that have a decision, which may have been imported."""
         ...
 
     def snapshots(self) -> list[tuple[str, int]]:

@@ -239,7 +239,16 @@ class PostgresStore:
         for row in starmap(Row, self._rows(sql, (model, event_ids))):
             assert row.event_id is not None
             found.setdefault(row.event_id, {})[row.kind] = row
-        return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
+        return {
+            event_id: Found(rows["decided"], rows.get("outcome"))
+            for event_id, rows in found.items()
+            if "decided" in rows
+        }
+
+    def known_events(self, model: str, event_ids: list[str]) -> set[str]:
+        """Use the index of events."""
+        sql = "select distinct event_id from log where model = %s and event_id = any(%s)"
+        return {event_id for (event_id,) in self._rows(sql, (model, event_ids))}
 
     def snapshots(self) -> list[tuple[str, int]]:
         """List the snapshots."""

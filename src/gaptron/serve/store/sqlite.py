@@ -144,7 +144,21 @@ class SqliteStore:
             for row in starmap(Row, self._reading().execute(sql, (model, *chunk))):
                 assert row.event_id is not None
                 found.setdefault(row.event_id, {})[row.kind] = row
-        return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
+        return {
+            event_id: Found(rows["decided"], rows.get("outcome"))
+            for event_id, rows in found.items()
+            if "decided" in rows
+        }
+
+    def known_events(self, model: str, event_ids: list[str]) -> set[str]:
+        """Use the index of events."""
+        found: set[str] = set()
+        for start in range(0, len(event_ids), MAX_ROWS):
+            chunk = event_ids[start : start + MAX_ROWS]
+            placeholders = ",".join("?" * len(chunk))
+            sql = f"select event_id from log where model = ? and event_id in ({placeholders})"
+            found.update(event_id for (event_id,) in self._reading().execute(sql, (model, *chunk)))
+        return found
 
     def snapshots(self) -> list[tuple[str, int]]:
         """List the snapshots."""
