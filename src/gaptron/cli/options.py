@@ -34,6 +34,7 @@ header = _shared(
     "--header/--no-header",
     help="Whether the first line of a CSV or TSV file is a header; detected by default.",
 )
+skip_damaged = _shared("--skip-damaged", help="Skip lines that cannot be read, and list them.")
 constant = _shared("--constant", help="Append a constant feature of 1.")
 log1p = _shared("--log1p", help="Transform features: x → sign(x)·ln(1+|x|).")
 standardize = _shared("--standardize", help="Scale columns to mean 0 and standard deviation 1.")
