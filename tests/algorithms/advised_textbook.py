@@ -318,7 +318,9 @@ class BanditBook(Book):
             q = tied(B)
             if self.partial:
                 P = B / B.sum()
-                q = np.where(np.arange(len(A)) == s.heir, 0.0, 1 / (len(A) + 1000 * math.sqrt(self.t + 1) * (P[s.heir] - P)))
+                q = np.where(
+                    np.arange(len(A)) == s.heir, 0.0, 1 / (len(A) + 1000 * math.sqrt(self.t + 1) * (P[s.heir] - P))
+                )
                 q[s.heir] = 1 - q.sum()
         else:
             kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.1 / (2 * LN2**2)

@@ -38,6 +38,9 @@ def play(
         bool, LEARN("--observed/--no-observed", help="Bandit feedback: collect evidence about every linear rule.")
     ] = True,
     load: Annotated[str, LEARN(metavar="MODEL", help="Continue with the learner saved in this file.")] = "",
+    grow: Annotated[
+        bool, LEARN("--grow", help="Add labels that the model does not know; by default they are an error.")
+    ] = False,
     save: Annotated[str, LEARN(metavar="MODEL", help="Save the learner to this file.")] = "",
     format_: Annotated[
         str, DATA("--format", help="svmlight, csv, tsv, parquet, npz or vw; by default the extension determines it.")
@@ -83,6 +86,12 @@ def play(
         ),
     ] = "auto",
     header: Annotated[bool | None, options.header(DATA)] = None,
+    separator: Annotated[str, options.separator(DATA)] = "",
+    decimal: Annotated[str, options.decimal(DATA)] = "",
+    dates: Annotated[str, options.dates(DATA)] = "",
+    unlabelled: Annotated[
+        str, DATA(metavar="skip|error", help="What happens to rows of a table that have no label.")
+    ] = "skip",
     chunk: Annotated[
         int | None, DATA(min=1, help="Read this many rounds at a time; by default only large files are read in chunks.")
     ] = None,
@@ -158,6 +167,9 @@ def play(
         features,
         index_base,
         header,
+        {"separator": options.read_separator(separator), "decimal": decimal or None, "dates": dates or None},
+        unlabelled,
+        grow,
         chunk,
         bound,
         shuffle,
@@ -177,13 +189,16 @@ def play(
                 doublings=progress,
                 keep_trace=bound is not False,
             )
+    opened = opened.after_run()
     if save:
         opened.save(save)
     summary = summarize(opened, result, statistics, bound)
     summary["informative_bound"] = find_certificate(
         opened, result, summary["bound"], learner.features, quiet=json_ or progress
     )
+    columns = opened.columns() if opened.encoded else []
     if json_:
+        summary["columns"] = [column._asdict() for column in columns] or None
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        show(summary, describe_columns(opened.learner) if opened.encoded else [], verbose)
+        show(summary, describe_columns(columns, summary["rounds"], opened.before) if columns else [], verbose)
