@@ -214,7 +214,7 @@ def algorithm_index() -> str:
 
 
 class Example(NamedTuple):
-    """One gallery example, with the output of its last run by `scripts/figures`."""
+    """One gallery example, with the output of its last run by `scripts/outputs`."""
 
     name: str
     title: str
@@ -237,20 +237,31 @@ def _example(path: Path) -> Example:
 
 
 def example_page(example: Example) -> str:
-    """One example's page: text, picture, output, code."""
+    """One example's page: text, picture, output, and the code cell by cell."""
     return (
         f"# {example.title}\n\n{example.words}\n\n![{example.title}](../img/gallery/{example.name}.png)\n\n"
         f"It prints\n\n```text\n{example.output}```\n\n## The code\n\n"
-        f"The file: [{example.name}.py]({example.name}.py).\n\n```python\n{example.code}\n```\n"
+        f"The file is [{example.name}.py]({example.name}.py). Its cells begin with `# %%`, so that editors that know "
+        "this mark, such as VS Code, Spyder and Jupyter with Jupytext, open it as a notebook.\n\n"
+        f"{notebook(example.code)}"
     )
+
+
+def notebook(code: str) -> str:
+    """The cells of a script, each below its first line."""
+    first, *cells = re.split(r"^# %% (.*)\n", code, flags=re.M)
+    parts = [f"```python\n{first.strip()}\n```\n"]
+    for words, cell in zip(cells[::2], cells[1::2]):
+        parts.append(f"{words}\n\n```python\n{cell.strip()}\n```\n")
+    return "\n".join(parts)
 
 
 def gallery_index(found: list[Example]) -> str:
     """The examples' pictures and introductions."""
     parts = [
         "# Gallery\n",
-        "Short programs that run as they are, each with the picture it draws and the numbers it prints. The data are "
-        "generated with a seed that differs from the learner's, so that the two draw independent numbers.\n",
+        "With these short programs you can see what a task looks like in code. Each runs as it is; a page shows the "
+        "picture it draws and the numbers it prints.\n",
     ]
     for example in found:
         head = example.words.split("\n\n")[0]

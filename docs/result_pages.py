@@ -76,8 +76,8 @@ INDEX = """# Measured results
 
 Here you can look up how many mistakes each algorithm makes, on which data others win, and how fast it is. Every page
 names the date, the version, the processor and the command, and is generated from a file in `docs/results/data`. A
-version with a hash is that of the sources and libraries that a run depends on: `gaptron compare` computes it, and a page
-says if it is not that of this site.
+version with a hash is that of the sources and libraries that a run depends on: `gaptron compare` computes it, and
+a page says if it is not that of this site.
 
 To measure on your own data: [compare](../how-to/compare.md).
 
