@@ -38,7 +38,7 @@ def proven_interval_of_sums(sums: WeightedSums, level: float) -> Estimate:
     """Compute `proven_interval` from the sums of the rounds."""
     delta = (1.0 - level) / 2.0
     low, high = _lower_bound(sums.mistakes, delta), 1.0 - _lower_bound(sums.rewards, delta)
-    return Estimate("proven interval", sums.mistakes.total / sums.mistakes.count, low, high)
+    return Estimate("proven interval", sums.mistakes.total / sums.mistakes.rounds, low, high)
 
 
 def lower_bound(terms: Vector, delta: float) -> float:
@@ -53,4 +53,4 @@ def _lower_bound(sums: TermSums, delta: float) -> float:
     allowed = math.log(len(BETS) / delta)
     if excess(0.0) <= 0.0:
         return 0.0
-    return min(1.0, float(brentq(excess, 0.0, sums.total)) / sums.count)
+    return min(1.0, float(brentq(excess, 0.0, sums.total)) / sums.rounds)

@@ -56,7 +56,7 @@ def on_policy(mistakes: Vector, level: float) -> Estimate:
 
 def on_policy_of_sums(sums: MistakeSums, level: float) -> Estimate:
     """Compute `on_policy` from the sums of the rounds."""
-    name, T, value = "logged policy", sums.count, sums.total / sums.count
+    name, T, value = "logged policy", sums.rounds, sums.total / sums.rounds
     if T < 2 or sums.squares < sums.total:  # some m² < m: not every round is correct or wrong
         variance = (sums.squares - sums.total * value) / max(1, T - 1)
         return _interval(name, T, value, math.sqrt(max(0.0, variance)), level)

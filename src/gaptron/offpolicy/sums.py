@@ -16,36 +16,36 @@ EXACT = 20  # terms of a series that are added one by one
 class MistakeSums(NamedTuple):
     """Sums of mistakes in [0, 1]."""
 
-    count: int = 0
+    rounds: int = 0
     total: float = 0.0
     squares: float = 0.0
 
     def add(self, mistake: float) -> "MistakeSums":
         """Return the sums after another round."""
-        return MistakeSums(self.count + 1, self.total + mistake, self.squares + mistake * mistake)
+        return MistakeSums(self.rounds + 1, self.total + mistake, self.squares + mistake * mistake)
 
 
 class TermSums(NamedTuple):
     """Sums of terms X_t ≥ 0, and of their squared distances from guesses X̂_t that know only the terms before."""
 
-    count: int = 0
+    rounds: int = 0
     total: float = 0.0
     spread: float = 0.0
 
     def add(self, term: float) -> "TermSums":
         """Return the sums after another term."""
-        count = self.count + 1
-        distance = term - min((0.5 + self.total) / count, 1.0)
-        return TermSums(count, self.total + term, self.spread + distance * distance)
+        rounds = self.rounds + 1
+        distance = term - min((0.5 + self.total) / rounds, 1.0)
+        return TermSums(rounds, self.total + term, self.spread + distance * distance)
 
     def add_zeros(self, zeros: int) -> "TermSums":
         """Return the sums after so many terms 0, in constant time."""
         if zeros <= 0:
             return self
-        count, limit, guess = self.count, self.count + zeros, 0.5 + self.total  # the guess in round t is guess/t
-        capped = min(limit, max(count, floor(guess)))  # up to this round it is 1
+        rounds, limit, guess = self.rounds, self.rounds + zeros, 0.5 + self.total  # the guess in round t is guess/t
+        capped = min(limit, max(rounds, floor(guess)))  # up to this round it is 1
         squares = guess * guess * (_tail(capped) - _tail(limit))
-        return TermSums(limit, self.total, self.spread + (capped - count) + squares)
+        return TermSums(limit, self.total, self.spread + (capped - rounds) + squares)
 
 
 class WeightedSums(NamedTuple):
