@@ -16,7 +16,7 @@ from gaptron.serve.adapter import adapter_of, is_correct
 from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, Outcome
-from gaptron.serve.tally import LabelCounts, Tally
+from gaptron.serve.tally import Tally
 
 WRONG = Outcome(correct=False)
 
@@ -56,7 +56,8 @@ class Model:
         self.seq = 0  # of its last event
         self.pending: dict[str, PendingDecision] = {}
         self.pending_size = 0  # in examples: a decision with actions has one per action
-        self.tally = Tally(labels=[LabelCounts() for _ in self.adapter.labels])
+        self.tally = Tally()
+        self.tally.add_labels(len(self.adapter.labels))
         self._due: list[tuple[int, int, str]] = []  # a heap of the pending decisions
 
     @property
@@ -105,6 +106,7 @@ class Model:
             played,
             request.played.propensity,
             shadow_label=draw.played,
+            shadow_propensity=draw.probability(played),
             due=due,
             learn_when_due=learn_when_due,
         )
@@ -222,9 +224,7 @@ class Model:
             self.pending[event.event_id] = PendingDecision(event.seq, event.event_id, event.at, decision)
             self.pending_size += self.adapter.size(decision.request)
             heapq.heappush(self._due, (decision.due, event.seq, event.event_id))
-        agreed = None if decision.shadow_label is None else decision.shadow_label == decision.label
-        top_probability = None if decision.distribution is None else max(decision.distribution)
-        self.tally.decided(self.adapter.tally_key(decision.label), top_probability, agreed)
+        self.tally.decided(self.adapter.tally_key(decision.label), decision, event.at)
 
     def _apply_outcome(self, event: Event, outcome: Outcome, decided: Event) -> None:
         assert event.event_id is not None
@@ -235,27 +235,30 @@ class Model:
         pending = self.pending.get(event.event_id)
         if pending is not None:
             pending.outcome, pending.outcome_at = outcome, event.at
+            self.tally.arrived(self.adapter.tally_key(decision.label))
         else:
-            self._learn(decision, outcome, event.at - decided.at)
+            self._learn(decision, outcome, decided.at, event.at - decided.at)
 
     def _apply_timeout(self, until: int) -> None:
         while self._due and self._due[0][0] <= until:
             _, _, event_id = heapq.heappop(self._due)
             pending = self.pending.pop(event_id)
             self.pending_size -= self.adapter.size(pending.decision.request)
+            played = self.adapter.tally_key(pending.decision.label)
+            self.tally.ended(played, pending.outcome is not None)
             if pending.outcome is not None:
-                self._learn(pending.decision, pending.outcome, pending.outcome_at - pending.at)
+                self._learn(pending.decision, pending.outcome, pending.at, pending.outcome_at - pending.at)
             elif pending.is_shown:
-                self._learn(pending.decision, WRONG, None)
+                self._learn(pending.decision, WRONG, pending.at, None)
             else:
-                self.tally.void += 1
+                self.tally.voided(played)
 
-    def _learn(self, decision: Decided, outcome: Outcome, delay: int | None) -> None:
+    def _learn(self, decision: Decided, outcome: Outcome, at: int, delay: int | None) -> None:
         if outcome.played is not None and outcome.played != decision.label:
             self.tally.overridden += 1
             return
         if outcome.void:
-            self.tally.void += 1
+            self.tally.voided(self.adapter.tally_key(decision.label))
             return
         if not decision.is_in_bounds:
             self.tally.unusable += 1
@@ -263,12 +266,13 @@ class Model:
         self.adapter.learn(decision.request, decision.label, decision.propensity, outcome)
         self.version += 1
         error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
-        self.tally.learned(self.adapter.tally_key(decision.label), error, decision.propensity, delay)
+        played, n_available = self.adapter.tally_key(decision.label), self.adapter.n_available(decision.request)
+        self.tally.learned(played, decision, at, error, delay=delay, n_available=n_available)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:
         if change.add_labels is not UNSET:
             self.adapter.grow(list(change.add_labels))
-            self.tally.labels += [LabelCounts() for _ in change.add_labels]
+            self.tally.add_labels(len(change.add_labels))
             self.tally.changed(at, f"labels added: {', '.join(change.add_labels)}")
         if change.feedback_timeout is not UNSET:
             self.feedback_timeout = change.feedback_timeout

@@ -350,3 +350,53 @@ class Problem(Schema, kw_only=True):
 
 
 Report = dict[str, Any]
+
+
+# --- history and segments -----------------------------------------------------------------------------------------
+
+
+class Rates(Schema, kw_only=True):
+    """How well some decisions did. Of a model with actions, the mean reward is 1 - error_rate."""
+
+    decisions: int
+    outcomes: int
+    """The number learned from, including timeouts that count as wrong."""
+    error_rate: float | None
+    """null: none was learned from."""
+    low: float | None
+    """The ends of the 95 % interval of the error rate."""
+    high: float | None
+
+
+class HistoryPoint(Rates, kw_only=True):
+    """The decisions made in one hour or on one day."""
+
+    start: int
+    """When it begins, in µs since 1970 (UTC)."""
+
+
+class ModelHistory(Schema, kw_only=True):
+    """The hours of the last 14 days, or the days of the last three years, that had a decision."""
+
+    step: Literal["hour", "day"]
+    points: list[HistoryPoint]
+
+
+class SegmentValue(Rates, kw_only=True):
+    """The decisions whose feature had this value."""
+
+    value: str
+    """A word, or true or false."""
+
+
+class Segment(Schema, kw_only=True):
+    """A feature with at most 20 values, the most frequent ones first."""
+
+    feature: str
+    values: list[SegmentValue]
+
+
+class ModelSegments(Schema, kw_only=True):
+    """The features with few values. Only named features are followed, and the first 100 of them."""
+
+    segments: list[Segment]

@@ -47,6 +47,11 @@ class Draw(NamedTuple):
     propensity: float
     distribution: tuple[float, ...]
     ranking: tuple[int, ...] | None  # of actions: the one played, then the others by score
+    names: tuple[str, ...]  # of what the distribution is over
+
+    def probability(self, name: str) -> float:
+        """The probability of this label or action."""
+        return self.distribution[self.names.index(name)]
 
 
 class Adapter:
@@ -101,7 +106,7 @@ class Adapter:
             p[rare] = 0.0
         code = int(draw(p, top, u))
         ranking = None if order is None else (code, *(place for place in order if place != code))
-        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking)
+        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking, names)
 
     def _score(self, request: DecisionRequest) -> Scored:
         raise NotImplementedError
@@ -120,6 +125,10 @@ class Adapter:
         if name not in self._available(request):
             raise invalid(f"{name!r} was played, but it is not one of the available {self.choice}s")
         return str(name)
+
+    def n_available(self, request: DecisionRequest) -> int:
+        """How many labels or actions may be played?"""
+        return len(set(self._available(request)))
 
     def _available(self, request: DecisionRequest) -> tuple[str, ...]:
         """The labels or actions that may be played."""
