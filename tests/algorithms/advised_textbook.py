@@ -49,7 +49,7 @@ def root(b, c):
 
 
 def spread(b, c, heirs):
-    """q and λ: what is left goes to the heirs, by their shares, or λ rises, found by halving, until the demands sum to 1."""
+    """q and λ: the heirs share what is left, or λ rises, found by halving, until the demands sum to 1."""
     asked = root(b, c)
     if asked.sum() <= 1 + 1e-13:
         return asked + (1 - asked.sum()) * heirs, 0.0
