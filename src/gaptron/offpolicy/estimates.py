@@ -31,6 +31,7 @@ from gaptron.errors import SettingError
 from gaptron.features import ActionEncoder, Features
 from gaptron.offpolicy.action_log import ActionLog
 from gaptron.offpolicy.log import Log
+from gaptron.theory.intervals import wilson
 from gaptron.types import Integers, Matrix, Vector
 
 FIRST_FIT = 64  # rounds before the first fit; until then the predicted reward of every label is 1/K
@@ -53,12 +54,7 @@ def on_policy(mistakes: Vector, level: float) -> Estimate:
     name, value = "logged policy", float(mistakes.mean())
     if len(mistakes) < 2 or ((mistakes > 0.0) & (mistakes < 1.0)).any():
         return _normal(name, mistakes, value, level, 0.0)
-    T, z = len(mistakes), float(ndtri(0.5 + level / 2.0))
-    middle = (value + z * z / (2.0 * T)) / (1.0 + z * z / T)
-    half = z / (1.0 + z * z / T) * math.sqrt(value * (1.0 - value) / T + z * z / (4.0 * T * T))
-    # If all rounds are correct or all are wrong, one end is 0 or 1 up to rounding.
-    low, high = min(value, middle - half), max(value, middle + half)
-    return Estimate(name, value, max(0.0, low), min(1.0, high))
+    return Estimate(name, value, *wilson(value, len(mistakes), level))
 
 
 def inverse_propensity(weights: Vector, mistakes: Vector, level: float, variance: float = 0.0) -> Estimate:
