@@ -62,11 +62,7 @@ def _row(path: str, method: str, operation: dict[str, Any]) -> str:
         for status, response in operation["responses"].items()
         if status < "400"
     ]
-    query = "".join(
-        f"<br>`?{one['name']}=` {' or '.join(f'`{value}`' for value in one['schema']['enum'])}"
-        for one in operation.get("parameters", [])
-        if one["in"] == "query"
-    )
+    query = "".join(_query(one) for one in operation.get("parameters", []) if one["in"] == "query")
     summary = _text(operation["summary"])
     cells = [_address(method, path), summary + query, role, _schema_in(request), "<br>".join(responses)]
     return "| " + " | ".join(cells) + " |"
@@ -75,6 +71,11 @@ def _row(path: str, method: str, operation: dict[str, Any]) -> str:
 def _address(method: str, path: str) -> str:
     """Method and path; on narrow screens the line may break after a slash."""
     return f"<code>{method.upper()} {path.replace('/', '/<wbr>').removesuffix('<wbr>')}</code>"
+
+
+def _query(parameter: dict[str, Any]) -> str:
+    values = " or ".join(f"`{value}`" for value in parameter["schema"].get("enum", []))
+    return f"<br>`?{parameter['name']}=`" + (f" {values}" if values else "")
 
 
 def _schema_in(contents: Any) -> str:
