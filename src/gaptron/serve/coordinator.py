@@ -143,6 +143,21 @@ class Coordinator:
         await self.committer.wait_for(model.seq)
         return model
 
+    async def ensure(self, spec: NewModel) -> tuple[Model, bool]:
+        """Return the model with this specification, and whether it was created now."""
+        try:
+            return await self.create(spec), True
+        except RefusedError as refusal:
+            if refusal.kind != "already-exists":
+                raise
+        model = self.model(spec.name)
+        if model.spec != spec:
+            names = [name for name in spec.__struct_fields__ if getattr(spec, name) != getattr(model.spec, name)]
+            detail = f"a model named {spec.name!r} was created with other values of: {', '.join(names)}"
+            raise RefusedError(409, "already-exists", f"{detail}; change it with PATCH, or delete it")
+        await self.committer.wait_for(model.seq)
+        return model, False
+
     def _check_new(self, name: str) -> None:
         if name in self.models or name in self.quarantined:
             raise RefusedError(409, "already-exists", f"a model named {name!r} exists already")

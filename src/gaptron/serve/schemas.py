@@ -45,10 +45,11 @@ class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 # --- models ---------------------------------------------------------------------------------------------------
 
 
-class NewModel(Schema, kw_only=True):
-    """A model to create: it chooses between fixed labels, or among the actions that each request brings."""
+class ModelSpec(Schema, kw_only=True):
+    """A model's specification: it chooses between fixed labels, or among the actions that each request brings."""
 
-    name: Name
+    name: Name | None = None
+    """The path names the model; if given, it must be the same."""
     labels: Annotated[Labels, Meta(min_length=2)] | None = None
     """Required unless `actions` is true."""
     actions: bool = False
@@ -82,6 +83,12 @@ class NewModel(Schema, kw_only=True):
             self.epsilon = DEFAULT_EPSILON if self.feedback == "bandit" else 0.0
         if self.actions and self.features is None:
             self.features = "auto"
+
+
+class NewModel(ModelSpec, kw_only=True):
+    """A model to create."""
+
+    name: Name
 
 
 class ModelChange(Schema, kw_only=True):
