@@ -1,12 +1,17 @@
 """Managing models: created once however often it is asked for, deleted, with labels retired and renamed for display."""
 
 import asyncio
+import uuid
 from typing import Any
 
-from gaptron.serve.replay import replay
+from gaptron.serve import events
+from gaptron.serve.replay import Follower, replay
+from gaptron.serve.store import open_store
+from tests.serve.postgres import with_schema
 from tests.serve.served import TRIAGE, Served
-from tests.serve.test_api import problem
+from tests.serve.test_api import lesson, problem
 
+DAY = 86_400.0  # seconds
 SPEC = {name: value for name, value in TRIAGE.items() if name != "name"}
 
 
@@ -58,3 +63,148 @@ def test_put_of_actions_and_of_defaults_is_idempotent_too(served: Served) -> Non
         name = "news" if "actions" in body else "plain"
         statuses = [served.call("PUT", f"/v1/models/{name}", body).status_code for _ in range(2)]
         assert statuses == [201, 200]
+
+
+# --- deleted --------------------------------------------------------------------------------------------------------
+
+
+def delete(served: Served, name: str = "triage") -> None:
+    assert served.call("DELETE", f"/v1/models/{name}").status_code == 204
+
+
+def check_gone(served: Served, name: str = "triage") -> None:
+    for method, path, body in (
+        ("GET", "", None),
+        ("DELETE", "", None),
+        ("PATCH", "", {"mode": "shadow"}),
+        ("GET", "/report", None),
+        ("GET", "/log", None),
+        ("POST", "/decisions", {"event_id": "new", "x": [0.3, 1.0]}),
+        ("GET", "/decisions/e0", None),
+        ("PUT", "/decisions/e0/outcome", {"correct": True}),
+    ):
+        problem(served.call(method, f"/v1/models/{name}{path}", body), 404, "not-found")
+    assert name not in [one["name"] for one in served.call("GET", "/v1/models").json()["models"]]
+
+
+def test_a_deleted_model_is_gone_and_stays_gone(anywhere: Served) -> None:
+    lesson(anywhere, 5)
+    anywhere.service.coordinator.take_snapshots()
+    put(anywhere)
+    delete(anywhere)
+    check_gone(anywhere)
+    assert [row.kind for row, _ in anywhere.service.store.read(model="triage")][-1] == "deleted", "the tombstone"
+    assert [name for name, _ in anywhere.service.store.snapshots()] == []
+    for end in (anywhere.stop, anywhere.crash):
+        end()
+        anywhere.open()
+        check_gone(anywhere)
+    assert anywhere.decide("e0", model="orders").status_code == 201, "the other model is as it was"
+    assert list(replay(anywhere.service.store).models) == ["orders"]
+
+
+def test_its_name_may_be_used_again_with_a_new_history(anywhere: Served) -> None:
+    lesson(anywhere, 5)
+    delete(anywhere)
+    assert put(anywhere, "triage", labels=["mail", "fax"]).status_code == 201
+    shown = anywhere.call("GET", "/v1/models/triage").json()
+    assert (shown["labels"], shown["decisions"], shown["learned"]) == (["mail", "fax"], 0, 0)
+    detail = problem(anywhere.decide("e0"), 422, "event-id-reused")
+    assert "deleted model" in detail and "another id" in detail
+    problem(anywhere.call("GET", "/v1/models/triage/decisions/e0"), 404, "not-found")
+    problem(anywhere.send_outcome("e0", correct=True), 404, "not-found")
+    for t in range(5):
+        anywhere.decide(f"new-{t}", (0.1 * t, 1.0))
+        anywhere.send_outcome(f"new-{t}", correct=True)
+    assert len(anywhere.call("GET", "/v1/models/triage/log").text.splitlines()) == 1 + 5, "a header, and its decisions"
+    assert replay(anywhere.service.store).decisions == 5
+    anywhere.crash()
+    anywhere.open()
+    assert anywhere.model().version == 5 and anywhere.model().adapter.labels == ("mail", "fax")
+
+
+def test_a_quarantined_model_can_be_deleted(served: Served) -> None:
+    served.service.coordinator._quarantine("triage", ValueError("broken"))
+    assert served.decide("e0").status_code == 503
+    delete(served)
+    check_gone(served)
+    assert served.make().status_code == 201 and served.decide("e0").status_code == 201
+
+
+def test_a_request_in_progress_does_not_reach_the_next_model_of_the_name(served: Served) -> None:
+    """The first decision compiles, which takes long enough to delete the model and create another one."""
+    coordinator, compiled = served.service.coordinator, asyncio.Event()
+    old = coordinator.model("triage")
+
+    async def slow(*_: Any) -> None:
+        await compiled.wait()
+
+    coordinator._compile = slow  # type: ignore[method-assign]
+
+    async def work() -> Any:
+        request = served.client.post("/v1/models/triage/decisions", json={"event_id": "e0", "x": [0.3, 1.0]})
+        task = asyncio.create_task(request)
+        await asyncio.sleep(0.05)
+        await served.client.delete("/v1/models/triage")
+        await served.client.put("/v1/models/triage", json=SPEC)
+        compiled.set()
+        return await task
+
+    assert "deleted" in problem(served.run(work()), 404, "not-found")
+    assert coordinator.model("triage") is not old and coordinator.model("triage").tally.decisions == 0
+    assert replay(served.service.store).decisions == 0
+
+
+def test_features_of_a_deleted_model_are_redacted_too(place: str) -> None:
+    served = Served(place, keep_days=30.0)
+    served.make()
+    lesson(served, 3)
+    delete(served)
+    served.pass_time(20 * DAY)
+    served.make()
+    lesson(served, 2, start=3)
+    served.pass_time(11 * DAY)
+    decided = [events.decode(row).body for row, _ in served.service.store.read() if row.kind == "decided"]
+    assert [one.is_redacted for one in decided] == [True] * 3 + [False] * 2
+    assert replay(served.service.store).decisions == 2
+    served.close()
+
+
+# --- replicas and a standby -----------------------------------------------------------------------------------------
+
+
+def test_replicas_and_a_deleted_model(postgres: str) -> None:
+    place = with_schema(postgres, f"test_{uuid.uuid4().hex}")
+    leader = Served(place, with_replicas=True)
+    leader.make(features=2)
+    leader.tick()
+    replica = Served(place, replica=True)
+    standby_store = open_store(place)
+    standby = Follower(standby_store)
+    standby.catch_up()
+    assert replica.decide("e0").status_code == 201
+    delete(leader)
+    assert leader.make(features=2, labels=["mail", "fax"]).status_code == 201
+    assert replica.decide("e1").json()["distribution"].keys() == {"mail", "chat", "phone"}, "it does not know yet"
+    leader.tick()
+    assert leader.model().tally.decisions == 0, "these decisions are of the deleted model"
+    for event in ("e0", "e1"):
+        problem(leader.send_outcome(event, correct=True), 404, "not-found")
+    replica.tick()
+    problem(replica.decide("e1"), 422, "event-id-reused")
+    problem(replica.call("GET", "/v1/models/triage/decisions/e1"), 404, "not-found")
+    assert replica.decide("e2").json()["distribution"].keys() == {"mail", "fax"}
+    leader.send_outcome("e2", correct=True)
+    leader.tick()
+    assert leader.model().version == 1 and replay(leader.service.store).decisions == 1
+    standby.catch_up()
+    assert standby.models["triage"].version == 1 and standby.models["triage"].adapter.labels == ("mail", "fax")
+    delete(leader)
+    leader.tick()
+    replica.tick()
+    problem(replica.decide("e3"), 404, "not-found")
+    standby.catch_up()
+    assert standby.models == {}
+    replica.close()
+    leader.close()
+    standby_store.close()

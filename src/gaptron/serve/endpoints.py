@@ -199,7 +199,7 @@ async def stream_reports(request: Request) -> Response:
 
     async def messages() -> AsyncIterator[bytes]:
         last = request.headers.get("last-event-id", "")
-        while service.state == "ready" and model.name in service.coordinator.models:
+        while service.state == "ready" and service.coordinator.models.get(model.name) is model:
             made = await _report(service, model)
             if str(made["seq"]) != last:
                 last = str(made["seq"])

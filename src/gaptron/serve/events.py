@@ -97,7 +97,11 @@ class Redacted(Struct, omit_defaults=True, gc=False):
     through: int  # seq of the last of them
 
 
-Body = Created | Changed | Decided | OutcomeRecorded | Activated | TimedOut | Redacted
+class Deleted(Struct, omit_defaults=True, gc=False):
+    """The model was deleted. Another model may get its name; these events are not part of it."""
+
+
+Body = Created | Changed | Decided | OutcomeRecorded | Activated | TimedOut | Redacted | Deleted
 KINDS: dict[str, type[Struct]] = {
     "created": Created,
     "changed": Changed,
@@ -106,6 +110,7 @@ KINDS: dict[str, type[Struct]] = {
     "activated": Activated,
     "timed-out": TimedOut,
     "redacted": Redacted,
+    "deleted": Deleted,
 }
 _KIND_OF = {type_: kind for kind, type_ in KINDS.items()}
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()}
@@ -120,6 +125,14 @@ class Event(Struct, frozen=True, gc=False):
     event_id: str | None
     at: int
     body: Any
+
+    def is_since(self, seq: int) -> bool:
+        """Was this decided with the model that event `seq` created, or a later state of it?
+
+        A replica may decide with a deleted model when another one has its name already.
+        """
+        stamp: ReplicaStamp | None = self.body.replica
+        return (self.seq if stamp is None else stamp.seq) >= seq
 
     def row(self) -> Row:
         """Encode the event for the store."""

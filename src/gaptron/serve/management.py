@@ -36,6 +36,12 @@ async def put_model(request: Request) -> Response:
     return json_response(model_info(model), 201 if created else 200)
 
 
+async def delete_model(request: Request) -> Response:
+    """Delete a model. Its events remain in the log, and its name may be used again."""
+    await service_of(request).coordinator.delete(request.path_params["model"])
+    return Response(status_code=204)
+
+
 def model_info(model: Model) -> ModelInfo:
     """Describe a model."""
     spec, epsilon = model.spec, model.adapter.epsilon

@@ -53,6 +53,7 @@ class Model:
         self.adapter = adapter_of(spec)
         self.version = 0  # number of outcomes learned from
         self.redacted_through = 0  # outcomes of decisions up to this event are late
+        self.first_seq = self.created_at = 0  # number and time (µs) of the event that created it
         self.seq = 0  # of its last event
         self.pending: dict[str, PendingDecision] = {}
         self.pending_size = 0  # in examples: a decision with actions has one per action
@@ -68,6 +69,10 @@ class Model:
     def settled_spec(self) -> NewModel:
         """The specification, with the features that the first decision settled."""
         return structs.replace(self.spec, features=self.adapter.features)
+
+    def owns(self, decided: Event) -> bool:
+        """Is this a decision of this model, and not of a deleted model with the same name?"""
+        return decided.is_since(self.first_seq)
 
     # --- queries: these change nothing --------------------------------------------------------------------------------
 
@@ -188,10 +193,13 @@ class Model:
                 because they were made with an earlier state of the model.
         """
         body = event.body
-        if isinstance(body, Decided):
+        if isinstance(body, Created):
+            self.first_seq, self.created_at = event.seq, event.at
+        elif isinstance(body, Decided):
             if check and body.replica is None:
                 self._compare(event)
-            self._apply_decided(event, body)
+            if self.owns(event):
+                self._apply_decided(event, body)
         elif isinstance(body, OutcomeRecorded):
             assert decided is not None
             self._apply_outcome(event, body.outcome, decided)

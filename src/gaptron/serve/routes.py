@@ -32,6 +32,7 @@ OPERATIONS = (
               {201: schemas.ModelInfo, 200: schemas.ModelInfo}, (*BODY, 409)),
     Operation("PATCH", MODEL, endpoints.change_model, "admin", schemas.ModelChange,
               {200: schemas.ModelInfo}, (*BODY, 404)),
+    Operation("DELETE", MODEL, management.delete_model, "admin", responses={204: None}, problems=(404,)),
     Operation("GET", MODEL + "/report", endpoints.get_report, "read",
               responses={200: schemas.Report}, problems=(404,)),
     Operation("GET", MODEL + "/events", endpoints.stream_reports, "read",
