@@ -1,15 +1,20 @@
 """Managing models: created once however often it is asked for, deleted, with labels retired and renamed for display."""
 
 import asyncio
+import json
 import uuid
 from typing import Any
 
+import pytest
+
 from gaptron.serve import events
+from gaptron.serve.decisions import as_time
 from gaptron.serve.replay import Follower, replay
 from gaptron.serve.store import open_store
+from tests.serve.news import make_news
 from tests.serve.postgres import with_schema
-from tests.serve.served import TRIAGE, Served
-from tests.serve.test_api import lesson, problem
+from tests.serve.served import START, TRIAGE, Served
+from tests.serve.test_api import lesson, problem, weights
 
 DAY = 86_400.0  # seconds
 SPEC = {name: value for name, value in TRIAGE.items() if name != "name"}
@@ -170,6 +175,125 @@ def test_features_of_a_deleted_model_are_redacted_too(place: str) -> None:
     served.close()
 
 
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+def change(served: Served, **more: Any) -> Any:
+    return served.call("PATCH", "/v1/models/triage", more)
+
+
+def test_a_retired_label_is_never_played_again_and_its_history_stays(anywhere: Served) -> None:
+    lesson(anywhere, 20)
+    anywhere.decide("open")
+    shown = change(anywhere, retire_labels=["mail"]).json()
+    assert shown["retired"] == ["mail"] and shown["labels"] == TRIAGE["labels"]
+    assert anywhere.send_outcome("open", correct=True).json()["status"] == "recorded"
+    for t in range(20, 60):
+        made = anywhere.decide(f"e{t}", (0.02 * (t - 40), 1.0)).json()
+        assert made["distribution"]["mail"] == 0.0 and made["label"] != "mail"
+        anywhere.send_outcome(f"e{t}", correct=made["label"] == "chat")
+    assert anywhere.model().version == 61
+    played = {one["label"]: one["played"] for one in anywhere.call("GET", "/v1/models/triage/report").json()["labels"]}
+    assert played["mail"] > 0, "what it did before"
+    assert replay(anywhere.service.store).decisions == 61
+    for end in (anywhere.stop, anywhere.crash):
+        end()
+        anywhere.open()
+        assert anywhere.call("GET", "/v1/models/triage").json()["retired"] == ["mail"]
+    lines = [json.loads(line) for line in anywhere.call("GET", "/v1/models/triage/log").text.splitlines()[1:]]
+    assert lines[-1]["available"] == ["chat", "phone"] and "available" not in lines[0]
+
+
+def test_requests_that_name_a_retired_label_get_one_of_the_others(served: Served) -> None:
+    change(served, retire_labels=["mail"])
+    assert served.decide("a", available=["mail", "phone"]).json()["label"] == "phone"
+    assert "retired" in problem(served.decide("b", available=["mail"]), 422, "invalid")
+    assert served.decide("a", available=["mail", "phone"]).status_code == 200, "a retry of the same request"
+    change(served, mode="shadow")
+    assert "available" in problem(served.decide("c", played={"label": "mail"}), 422, "invalid")
+    assert replay(served.service.store).decisions == 1
+
+
+def test_a_retired_label_may_still_be_the_true_one(served: Served) -> None:
+    served.make(name="full", feedback="full")
+    served.call("PATCH", "/v1/models/full", {"retire_labels": ["mail"]})
+    served.decide("a", model="full")
+    served.decide("b", model="full")
+    assert served.send_outcome("a", model="full", label="mail").json()["status"] == "recorded"
+    assert served.send_outcome("b", model="full", label="chat").json()["status"] == "recorded"
+    assert replay(served.service.store).decisions == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"retire_labels": ["fax"]}, "'fax', which is not a label"),
+        ({"retire_labels": ["mail", "chat"]}, "at least 2 must stay"),
+        ({"retire_labels": []}, "retire_labels"),
+        ({"display_names": {"fax": "Fax"}}, "'fax', which is not a label"),
+        ({"display_names": {"mail": ""}}, "display_names"),
+    ],
+)
+def test_labels_that_cannot_be_retired_or_renamed_change_nothing(served: Served, given: Any, words: str) -> None:
+    before = weights(served)
+    assert words in problem(change(served, **given), 422, "invalid")
+    assert weights(served) == before
+
+
+def test_labels_are_retired_only_where_the_algorithm_can_leave_them_out(served: Served) -> None:
+    make_news(served)
+    served.make(name="full", algorithm="aggregating", feedback="full", settings={"norm": 2.0, "radius": 1.0})
+    for name, given, words in (
+        ("news", {"retire_labels": ["a"]}, "for models with labels"),
+        ("news", {"display_names": {"a": "A"}}, "for models with labels"),
+        ("full", {"retire_labels": ["mail"]}, "aggregating cannot leave labels out"),
+    ):
+        assert words in problem(served.call("PATCH", f"/v1/models/{name}", given), 422, "invalid")
+
+
+def test_one_change_may_replace_a_label(served: Served) -> None:
+    shown = change(served, add_labels=["post"], retire_labels=["mail", "chat"], display_names={"post": "Letter"}).json()
+    assert (shown["labels"][-1], shown["retired"]) == ("post", ["mail", "chat"])
+    assert change(served, retire_labels=["mail"]).json()["retired"] == ["mail", "chat"], "again"
+    assert served.decide("a").json()["label"] in ("phone", "post")
+
+
+def test_display_names_are_for_people_only(anywhere: Served) -> None:
+    shown = change(anywhere, display_names={"mail": "E-Mail", "chat": "Chat now"}).json()
+    assert shown["display_names"] == {"mail": "E-Mail", "chat": "Chat now"}
+    assert change(anywhere, display_names={"mail": "Post", "chat": None}).json()["display_names"] == {"mail": "Post"}
+    assert list(anywhere.decide("a").json()["distribution"]) == TRIAGE["labels"]
+    assert replay(anywhere.service.store).decisions == 1
+    for end in (anywhere.stop, anywhere.crash):
+        end()
+        anywhere.open()
+        assert anywhere.call("GET", "/v1/models/triage").json()["display_names"] == {"mail": "Post"}
+
+
+# --- the list -------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_says_in_which_state_every_model_is(anywhere: Served) -> None:
+    (shown,) = anywhere.call("GET", "/v1/models").json()["models"]
+    assert shown["state"] == "live" and shown["created_at"] == as_time(START) and "last_decision_at" not in shown
+    put(anywhere, mode="shadow")
+    anywhere.pass_time(60)
+    anywhere.decide("a")
+    anywhere.pass_time(60)
+    anywhere.stop()
+    anywhere.open()
+    anywhere.service.coordinator._quarantine("orders", ValueError("broken"))
+    listed = anywhere.call("GET", "/v1/models").json()
+    assert [(one["name"], one["state"]) for one in listed["models"]] == [("triage", "live")]
+    assert listed["models"][0]["last_decision_at"] == as_time(START + 60_000_000)
+    (broken,) = listed["quarantined"]
+    assert (broken["name"], broken["state"]) == ("orders", "quarantined") and "broken" in broken["reason"]
+    anywhere.crash()
+    anywhere.open()
+    states = {one["name"]: one["state"] for one in anywhere.call("GET", "/v1/models").json()["models"]}
+    assert states == {"triage": "live", "orders": "shadow"}
+
+
 # --- replicas and a standby -----------------------------------------------------------------------------------------
 
 
@@ -208,3 +332,23 @@ def test_replicas_and_a_deleted_model(postgres: str) -> None:
     replica.close()
     leader.close()
     standby_store.close()
+
+
+def test_a_replica_does_not_play_a_retired_label(postgres: str) -> None:
+    place = with_schema(postgres, f"test_{uuid.uuid4().hex}")
+    leader = Served(place, with_replicas=True)
+    leader.make(features=2)
+    leader.tick()
+    replica = Served(place, replica=True)
+    assert replica.decide("e0").json()["distribution"]["mail"] > 0.0
+    change(leader, retire_labels=["mail"])
+    leader.tick()
+    replica.tick()
+    for t in range(1, 6):
+        made = replica.decide(f"e{t}", (0.1 * t, 1.0)).json()
+        assert made["distribution"]["mail"] == 0.0
+        leader.send_outcome(f"e{t}", correct=made["label"] == "chat")
+    leader.tick()
+    assert replay(leader.service.store).decisions == 6
+    replica.close()
+    leader.close()

@@ -530,8 +530,8 @@ class Coordinator:
         """Publish the models that have changed to the replicas."""
         started, changed = time.monotonic(), []
         for name, model in list(self.models.items()):
-            config = model.adapter.labels, model.adapter.epsilon, model.feedback_timeout, model.on_timeout, model.mode
-            state = (model.version, model.adapter.features, *config)
+            learner = model.version, model.adapter.features, model.adapter.labels, model.adapter.epsilon
+            state = (*learner, tuple(model.retired), model.feedback_timeout, model.on_timeout, model.mode)
             if self._published.get(name) != state:
                 try:
                     changed.append(Snapshot(name, model.seq, snapshots.pack(model, for_replica=True)))

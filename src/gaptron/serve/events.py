@@ -58,6 +58,12 @@ class Decided(Struct, omit_defaults=True, gc=False):
     replica: ReplicaStamp | None = None  # None: decided with the model as it was just before this event
     ranking: tuple[int, ...] | None = None  # places of the available actions: the one played, then the others by score
     redacted: bool = False  # later: the features were removed
+    offered: tuple[str, ...] | None = None  # the labels that could be played, if some of the model are retired
+
+    @property
+    def request_as_offered(self) -> DecisionRequest:
+        """The request, limited to the labels that could be played."""
+        return self.request if self.offered is None else structs.replace(self.request, available=self.offered)
 
     @property
     def is_redacted(self) -> bool:

@@ -121,7 +121,7 @@ def _line(event: Event, reward: float, shape: Shape, format_: str) -> dict[str, 
     labels, p = shape.labels, None
     if shape.distributions and decided.distribution is not None:
         p = [*decided.distribution, *[0.0] * (len(labels) - len(decided.distribution))]
-    x, given = _features(decided.request), decided.request.available
+    x, given = _features(decided.request), decided.request_as_offered.available
     available = None if given is None else [label for label in labels if label in given]
     if format_ == "jsonl":
         return {

@@ -7,6 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gaptron.serve.decisions import as_time
 from gaptron.serve.model_state import Model
 from gaptron.serve.problems import invalid
 from gaptron.serve.requests import read_body, service_of
@@ -61,5 +62,10 @@ def model_info(model: Model) -> ModelInfo:
         mode=model.mode,
         decisions=model.tally.decisions,
         learned=model.version,
+        state="live" if model.mode == "live" else "shadow",
+        created_at=as_time(model.created_at),
+        last_decision_at=None if model.last_decision_at is None else as_time(model.last_decision_at),
+        retired=model.retired,
+        display_names=model.display_names,
         notes=[UNIFORM_DRAWS.format(100.0 * epsilon)] if spec.feedback == "bandit" and epsilon else [],
     )

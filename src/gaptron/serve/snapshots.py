@@ -30,6 +30,9 @@ class State(msgspec.Struct):
     redacted_through: int = 0
     first_seq: int = 0
     created_at: int = 0
+    last_decision_at: int | None = None
+    retired: list[str] = []
+    display_names: dict[str, str] = {}
 
 
 def pack(model: Model, *, for_replica: bool = False) -> bytes:
@@ -51,6 +54,9 @@ def pack(model: Model, *, for_replica: bool = False) -> bytes:
         redacted_through=model.redacted_through,
         first_seq=model.first_seq,
         created_at=model.created_at,
+        last_decision_at=model.last_decision_at,
+        retired=model.retired,
+        display_names=model.display_names,
     )
     tree = {"model": msgspec.json.encode(state).decode(), "learner": model.adapter.tree()}
     data = model_file.packed(tree, f"snapshot of {model.name}")
@@ -75,6 +81,8 @@ def unpack(data: bytes) -> Model:
         model.version, model.seq, model.tally = state.version, state.seq, state.tally
         model.redacted_through = state.redacted_through
         model.first_seq, model.created_at = state.first_seq, state.created_at
+        model.last_decision_at = state.last_decision_at
+        model.retired, model.display_names = state.retired, state.display_names
         model.restore_pending(state.pending)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise ModelFileError("snapshot", f"not a model of this version: {problem}") from None
