@@ -114,6 +114,7 @@ def test_its_name_may_be_used_again_with_a_new_history(anywhere: Served) -> None
     assert put(anywhere, "triage", labels=["mail", "fax"]).status_code == 201
     shown = anywhere.call("GET", "/v1/models/triage").json()
     assert (shown["labels"], shown["decisions"], shown["learned"]) == (["mail", "fax"], 0, 0)
+    assert anywhere.call("GET", "/v1/models/triage/decisions").json()["decisions"] == []
     detail = problem(anywhere.decide("e0"), 422, "event-id-reused")
     assert "deleted model" in detail and "another id" in detail
     problem(anywhere.call("GET", "/v1/models/triage/decisions/e0"), 404, "not-found")
@@ -144,7 +145,7 @@ def test_a_request_in_progress_does_not_reach_the_next_model_of_the_name(served:
     async def slow(*_: Any) -> None:
         await compiled.wait()
 
-    coordinator._compile = slow  # type: ignore[method-assign]
+    coordinator.compile = slow  # type: ignore[method-assign]
 
     async def work() -> Any:
         request = served.client.post("/v1/models/triage/decisions", json={"event_id": "e0", "x": [0.3, 1.0]})
@@ -206,6 +207,8 @@ def test_a_retired_label_is_never_played_again_and_its_history_stays(anywhere: S
 
 def test_requests_that_name_a_retired_label_get_one_of_the_others(served: Served) -> None:
     change(served, retire_labels=["mail"])
+    shown = served.call("POST", "/v1/models/triage/preview", {"x": [0.3, 1.0]}).json()["distribution"]
+    assert shown["mail"] == 0.0
     assert served.decide("a", available=["mail", "phone"]).json()["label"] == "phone"
     assert "retired" in problem(served.decide("b", available=["mail"]), 422, "invalid")
     assert served.decide("a", available=["mail", "phone"]).status_code == 200, "a retry of the same request"

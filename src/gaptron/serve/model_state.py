@@ -16,7 +16,7 @@ from gaptron.serve.adapter import Adapter, adapter_of, is_correct
 from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.schemas import MAX_LABELS, MIN_LABELS, DecisionRequest, ModelChange, NewModel, Outcome
-from gaptron.serve.tally import LabelCounts, Tally
+from gaptron.serve.tally import Tally
 
 WRONG = Outcome(correct=False)
 
@@ -60,7 +60,8 @@ class Model:
         self.seq = 0  # of its last event
         self.pending: dict[str, PendingDecision] = {}
         self.pending_size = 0  # in examples: a decision with actions has one per action
-        self.tally = Tally(labels=[LabelCounts() for _ in self.adapter.labels])
+        self.tally = Tally()
+        self.tally.add_labels(len(self.adapter.labels))
         self._due: list[tuple[int, int, str]] = []  # a heap of the pending decisions
 
     @property
@@ -91,8 +92,8 @@ class Model:
 
     def _decided(self, request: DecisionRequest, event_id: str, at: int) -> Decided:
         """The decision for a request that is within bounds, or in the log already."""
-        offered = self._offered(request)
-        limited = request if offered is None else structs.replace(request, available=offered)
+        limited = self.limited(request)
+        offered = None if limited is request else limited.available
         try:
             self.adapter.check(limited)
             draw = self.adapter.decide(limited, draws.number(self.key, event_id))
@@ -121,19 +122,20 @@ class Model:
             played,
             request.played.propensity,
             shadow_label=draw.played,
+            shadow_propensity=draw.probability(played),
             due=due,
             learn_when_due=learn_when_due,
             offered=offered,
         )
 
-    def _offered(self, request: DecisionRequest) -> tuple[str, ...] | None:
-        """The labels that may be played; None if no label is retired."""
+    def limited(self, request: DecisionRequest) -> DecisionRequest:
+        """The request, limited to labels that are not retired; the same object if none is."""
         if not self.retired:
-            return None
-        offered = tuple([label for label in request.available or self.adapter.labels if label not in self.retired])
-        if not offered:
+            return request
+        left = tuple([label for label in request.available or self.adapter.labels if label not in self.retired])
+        if not left:
             raise invalid(f"all available labels are retired: {', '.join(request.available or ())}")
-        return offered
+        return structs.replace(request, available=left)
 
     def check_outcome(self, outcome: Outcome, decision: Decided) -> None:
         """Refuse an outcome that this model cannot learn from."""
@@ -288,9 +290,7 @@ class Model:
             self.pending[event.event_id] = PendingDecision(event.seq, event.event_id, event.at, decision)
             self.pending_size += self.adapter.size(decision.request)
             heapq.heappush(self._due, (decision.due, event.seq, event.event_id))
-        agreed = None if decision.shadow_label is None else decision.shadow_label == decision.label
-        top_probability = None if decision.distribution is None else max(decision.distribution)
-        self.tally.decided(self.adapter.tally_key(decision.label), top_probability, agreed)
+        self.tally.decided(self.adapter.tally_key(decision.label), decision, event.at)
 
     def _apply_outcome(self, event: Event, outcome: Outcome, decided: Event) -> None:
         assert event.event_id is not None
@@ -301,27 +301,30 @@ class Model:
         pending = self.pending.get(event.event_id)
         if pending is not None:
             pending.outcome, pending.outcome_at = outcome, event.at
+            self.tally.arrived(self.adapter.tally_key(decision.label))
         else:
-            self._learn(decision, outcome, event.at - decided.at)
+            self._learn(decision, outcome, decided.at, event.at - decided.at)
 
     def _apply_timeout(self, until: int) -> None:
         while self._due and self._due[0][0] <= until:
             _, _, event_id = heapq.heappop(self._due)
             pending = self.pending.pop(event_id)
             self.pending_size -= self.adapter.size(pending.decision.request)
+            played = self.adapter.tally_key(pending.decision.label)
+            self.tally.ended(played, pending.outcome is not None)
             if pending.outcome is not None:
-                self._learn(pending.decision, pending.outcome, pending.outcome_at - pending.at)
+                self._learn(pending.decision, pending.outcome, pending.at, pending.outcome_at - pending.at)
             elif pending.is_shown:
-                self._learn(pending.decision, WRONG, None)
+                self._learn(pending.decision, WRONG, pending.at, None)
             else:
-                self.tally.void += 1
+                self.tally.voided(played)
 
-    def _learn(self, decision: Decided, outcome: Outcome, delay: int | None) -> None:
+    def _learn(self, decision: Decided, outcome: Outcome, at: int, delay: int | None) -> None:
         if outcome.played is not None and outcome.played != decision.label:
             self.tally.overridden += 1
             return
         if outcome.void:
-            self.tally.void += 1
+            self.tally.voided(self.adapter.tally_key(decision.label))
             return
         if not decision.is_in_bounds:
             self.tally.unusable += 1
@@ -329,14 +332,15 @@ class Model:
         self.adapter.learn(self._learned_request(decision), decision.label, decision.propensity, outcome)
         self.version += 1
         error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
-        self.tally.learned(self.adapter.tally_key(decision.label), error, decision.propensity, delay)
+        played, n_available = self.adapter.tally_key(decision.label), self.adapter.n_available(decision.request_as_offered)
+        self.tally.learned(played, decision, at, error, delay=delay, n_available=n_available)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:
         _change_learner(self.adapter, change)
         if change.epsilon is not UNSET:
             self.tally.changed(at, f"epsilon: {change.epsilon:g}")
         if change.add_labels is not UNSET:
-            self.tally.labels += [LabelCounts() for _ in change.add_labels]
+            self.tally.add_labels(len(change.add_labels))
             self.tally.changed(at, f"labels added: {', '.join(change.add_labels)}")
         if change.retire_labels is not UNSET:
             retired = [label for label in dict.fromkeys(change.retire_labels) if label not in self.retired]

@@ -255,6 +255,44 @@ class DecisionRecord(Decision, kw_only=True):
     outcome: "Outcome | None" = None
 
 
+DecisionStatus = Literal["open", "waiting", "learned", "void", "overridden", "late", "expired", "timed-out"]
+
+
+class LoggedDecision(DecisionRecord, kw_only=True):
+    """A decision as the log has it: with its features, its outcome, and what became of it."""
+
+    status: DecisionStatus
+    """open: an outcome can still be learned from; waiting: it arrived, and is learned at the timeout; learned; void and
+    overridden: nothing was learned; late: it arrived after the timeout; expired: there was none; timed-out: there was
+    none, and it was learned as wrong."""
+    outcome_at: str | None = None
+    redacted: bool = False
+    """The features were removed."""
+    x: Numbers | SparseX | None = None
+    features: Cells | None = None
+    available: tuple[Label, ...] | None = None
+    context: Cells | None = None
+    actions: tuple[Action, ...] | None = None
+    excluded: tuple[ActionId, ...] | None = None
+
+
+class LatestDecisions(Schema, omit_defaults=False):
+    """The latest decisions, newest first."""
+
+    decisions: list[LoggedDecision]
+    complete: bool
+    """False if older decisions may match too: only the latest 20,000 are searched."""
+
+
+class Preview(Schema):
+    """What a decision would be drawn from. Nothing was decided or logged."""
+
+    distribution: dict[str, float]
+    """Label, or id of an action, to probability."""
+    ranking: list[RankedAction]
+    """The actions by score; the labels by probability."""
+
+
 class DecisionBatch(Schema):
     """Up to 1,000 decisions, made in this order and committed together."""
 
@@ -373,3 +411,53 @@ class Problem(Schema, kw_only=True):
 
 
 Report = dict[str, Any]
+
+
+# --- history and segments -----------------------------------------------------------------------------------------
+
+
+class Rates(Schema, kw_only=True):
+    """How well some decisions did. Of a model with actions, the mean reward is 1 - error_rate."""
+
+    decisions: int
+    outcomes: int
+    """The number learned from, including timeouts that count as wrong."""
+    error_rate: float | None
+    """null: none was learned from."""
+    low: float | None
+    """The ends of the 95 % interval of the error rate."""
+    high: float | None
+
+
+class HistoryPoint(Rates, kw_only=True):
+    """The decisions made in one hour or on one day."""
+
+    start: int
+    """When it begins, in µs since 1970 (UTC)."""
+
+
+class ModelHistory(Schema, kw_only=True):
+    """The hours of the last 14 days, or the days of the last three years, that had a decision."""
+
+    step: Literal["hour", "day"]
+    points: list[HistoryPoint]
+
+
+class SegmentValue(Rates, kw_only=True):
+    """The decisions whose feature had this value."""
+
+    value: str
+    """A word, or true or false."""
+
+
+class Segment(Schema, kw_only=True):
+    """A feature with at most 20 values, the most frequent ones first."""
+
+    feature: str
+    values: list[SegmentValue]
+
+
+class ModelSegments(Schema, kw_only=True):
+    """The features with few values. Only named features are followed, and the first 100 of them."""
+
+    segments: list[Segment]

@@ -87,8 +87,9 @@ function drawCurve(recent, rewards) {
 }
 
 function drawSingleLabel(estimates, recent) {
-  table("single-label-table", ["label", "error rate", "at least", "at most"],
-    estimates.map((one) => [one.label, percent(one.error_rate), percent(one.low), percent(one.high)]));
+  table("single-label-table", ["label", "error rate", "at least", "at most", ""],
+    estimates.map((one) => [one.label, percent(one.error_rate), percent(one.low), percent(one.high), one.hidden ? `not shown: ${one.hidden}` : ""]));
+  estimates = estimates.filter((one) => !one.hidden);
   if (!estimates.length || !recent) return element("single-label").replaceChildren(estimates.length ? "" : "Not enough outcomes yet.");
   const [W, L, R, H] = [figureWidth("single-label"), 130, 20, 24];
   const x = (share) => L + (W - L - R) * Math.min(1, Math.max(0, share));
