@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gaptron.serve.history import Points
 from gaptron.serve.model_state import Model
 from gaptron.serve.problems import invalid
 from gaptron.serve.requests import service_of
@@ -17,13 +18,14 @@ async def get_history(request: Request) -> Response:
     step = request.query_params.get("step", "hour")
     history = _model(request).tally.history
     if step == "hour":
-        points = history.hours
-    elif step == "day":
-        points = history.days
-    else:
-        raise invalid(f"step must be one of {', '.join(STEPS)}")
-    found = [HistoryPoint(start=start, **point.rates()) for start, point in points.items()]
-    return json_response(ModelHistory(step=step, points=found))
+        return json_response(ModelHistory(step="hour", points=_points(history.hours)))
+    if step == "day":
+        return json_response(ModelHistory(step="day", points=_points(history.days)))
+    raise invalid(f"step must be one of {', '.join(STEPS)}")
+
+
+def _points(points: Points) -> list[HistoryPoint]:
+    return [HistoryPoint(start=start, **point.rates()) for start, point in points.items()]
 
 
 async def get_segments(request: Request) -> Response:

@@ -23,7 +23,7 @@ class Segments(Struct):
 
     def decided(self, request: DecisionRequest) -> None:
         """Count a decision."""
-        for name, text in _words(request):
+        for name, text in _named_values(request):
             values = self.features.get(name)
             if values is None:
                 if name in self.features or len(self.features) == MAX_FEATURES or len(name) > MAX_LENGTH:
@@ -39,7 +39,7 @@ class Segments(Struct):
 
     def learned(self, request: DecisionRequest, error: float) -> None:
         """Count a decision as learned from."""
-        for name, text in _words(request):
+        for name, text in _named_values(request):
             values = self.features.get(name)
             point = None if values is None else values.get(text)
             if point is not None:
@@ -58,7 +58,7 @@ def _by_frequency(one: tuple[str, Performance]) -> tuple[int, str]:
     return -one[1].decisions, one[0]
 
 
-def _words(request: DecisionRequest) -> Iterator[tuple[str, str]]:
+def _named_values(request: DecisionRequest) -> Iterator[tuple[str, str]]:
     """The features that have words as values, or true and false."""
     for name, value in (request.features or request.context or {}).items():
         if isinstance(value, str):
