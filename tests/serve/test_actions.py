@@ -175,7 +175,7 @@ def test_the_service_decides_and_learns_as_the_learner_does(news_anywhere: Serve
 
 def test_full_information_learns_from_the_right_action(news: Served) -> None:
     make_news(news, name="right", feedback="full")
-    twin = Twin(news, "right", feedback="full")
+    twin = Twin(news, "right", feedback="full", epsilon=0.0)
     for t, visit in enumerate(visits(40, offered=3)):
         made = choose(news, visit, "right").json()
         assert made["ranking"] == twin.decide(visit)
