@@ -30,8 +30,12 @@ def _points(points: Points) -> list[HistoryPoint]:
 
 async def get_segments(request: Request) -> Response:
     """Return the error rate for each value of the named features that have few values."""
-    found = _model(request).tally.segments.rates()
-    segments = [Segment(feature=name, values=[SegmentValue(**one) for one in values]) for name, values in found]
+    tally = _model(request).tally
+    segments = [
+        Segment(feature=name, of_action=of_action, values=[SegmentValue(**one) for one in values])
+        for found, of_action in ((tally.segments, False), (tally.action_segments, True))
+        for name, values in found.rates()
+    ]
     return json_response(ModelSegments(segments=segments))
 
 
