@@ -190,7 +190,7 @@ class Coordinator:
     async def _prepare(self, model: Model, requests: list[DecisionRequest]) -> None:
         """Do everything that awaits, so that deciding afterwards is atomic."""
         for request in requests:
-            await self._compile(model, request)
+            await self.compile(model, request)
         await self._load(model, [request.event_id for request in requests if request.event_id])
 
     def _decide(self, model: Model, request: DecisionRequest) -> tuple[Known, bool]:
@@ -226,7 +226,7 @@ class Coordinator:
         if self.committer.uncommitted > MAX_UNCOMMITTED_ROWS:
             raise unavailable("too many requests are waiting for the disk")
 
-    async def _compile(self, model: Model, request: DecisionRequest) -> None:
+    async def compile(self, model: Model, request: DecisionRequest) -> None:
         """Compile for this kind of example in another thread, before its first decision."""
         features, sparse = model.adapter.features_after(request), model.adapter.is_sparse(request)
         kind = (model.name, features == "auto", sparse)

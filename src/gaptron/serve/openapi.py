@@ -46,7 +46,7 @@ def _described(operation: Operation) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names
     ]
     parameters += [
-        {"name": name, "in": "query", "schema": {"type": "string", "enum": list(values)}}
+        {"name": name, "in": "query", "schema": {"type": "string"} | ({"enum": list(values)} if values else {})}
         for name, values in operation.query
     ]
     responses = {str(status): _content(type_, operation.media_type) for status, type_ in operation.responses.items()}

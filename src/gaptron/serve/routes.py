@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gaptron.serve import aggregates, endpoints, schemas
+from gaptron.serve import aggregates, endpoints, live, schemas
 from gaptron.serve.operation import Operation
 from gaptron.serve.personalizer import operations as personalizer
 
@@ -14,6 +14,11 @@ OBJECT = dict[str, Any]
 OPERATIONS = (
     Operation("POST", MODEL + "/decisions", endpoints.decide, "decide", schemas.DecisionRequest,
               {201: schemas.Decision, 200: schemas.Decision}, (*BODY, 404)),
+    Operation("GET", MODEL + "/decisions", live.list_decisions, "read", responses={200: schemas.LatestDecisions},
+              problems=(404, 422),
+              query=(("limit", ()), ("after", ()), ("label", ()), ("has_outcome", ("true", "false")))),
+    Operation("POST", MODEL + "/preview", live.preview, "read", schemas.DecisionRequest,
+              {200: schemas.Preview}, (*BODY, 404)),
     Operation("PUT", DECISION + "/outcome", endpoints.record_outcome, "feedback", schemas.Outcome,
               {200: schemas.OutcomeStatus}, (*BODY, 404, 409)),
     Operation("POST", MODEL + "/decisions/batch", endpoints.decide_batch, "decide", schemas.DecisionBatch,

@@ -235,6 +235,44 @@ class DecisionRecord(Decision, kw_only=True):
     outcome: "Outcome | None" = None
 
 
+DecisionStatus = Literal["open", "waiting", "learned", "void", "overridden", "late", "expired", "timed-out"]
+
+
+class LoggedDecision(DecisionRecord, kw_only=True):
+    """A decision as the log has it: with its features, its outcome, and what became of it."""
+
+    status: DecisionStatus
+    """open: an outcome can still be learned from; waiting: it arrived, and is learned at the timeout; learned; void and
+    overridden: nothing was learned; late: it arrived after the timeout; expired: there was none; timed-out: there was
+    none, and it was learned as wrong."""
+    outcome_at: str | None = None
+    redacted: bool = False
+    """The features were removed."""
+    x: Numbers | SparseX | None = None
+    features: Cells | None = None
+    available: tuple[Label, ...] | None = None
+    context: Cells | None = None
+    actions: tuple[Action, ...] | None = None
+    excluded: tuple[ActionId, ...] | None = None
+
+
+class LatestDecisions(Schema, omit_defaults=False):
+    """The latest decisions, newest first."""
+
+    decisions: list[LoggedDecision]
+    complete: bool
+    """False if older decisions may match too: only the latest 20,000 are searched."""
+
+
+class Preview(Schema):
+    """What a decision would be drawn from. Nothing was decided or logged."""
+
+    distribution: dict[str, float]
+    """Label, or id of an action, to probability."""
+    ranking: list[RankedAction]
+    """The actions by score; the labels by probability."""
+
+
 class DecisionBatch(Schema):
     """Up to 1,000 decisions, made in this order and committed together."""
 

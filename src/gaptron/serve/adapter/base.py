@@ -109,7 +109,14 @@ class Adapter:
     # --- deciding -----------------------------------------------------------------------------------------------
 
     def decide(self, request: DecisionRequest, u: float) -> Draw:
-        """Return what u draws. Changes nothing.
+        """Return what u draws. Changes nothing. Raises what `score` raises."""
+        names, p, order = self.score(request)
+        code = int(draw(p, int(p.argmax()), u))
+        ranking = None if order is None else (code, *(place for place in order if place != code))
+        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking, names)
+
+    def score(self, request: DecisionRequest) -> Scored:
+        """Return the distribution that `decide` draws from. Changes nothing.
 
         What has a propensity below `MIN_PROPENSITY` is not played, so that every decision can be learned from and
         evaluated; the largest probability is increased instead.
@@ -117,16 +124,15 @@ class Adapter:
         Raises:
             NotFiniteError: the learner has no distribution.
         """
-        names, p, order = self._score(request)
+        scored = self._score(request)
+        p = scored.distribution
         if not np.isfinite(p).all():
             raise NotFiniteError("its state is not finite: create a new model with other settings or smaller features")
         top, rare = int(p.argmax()), p < MIN_PROPENSITY
         if p[rare].any():
             p[top] = min(p[top] + p[rare].sum(), 1.0)
             p[rare] = 0.0
-        code = int(draw(p, top, u))
-        ranking = None if order is None else (code, *(place for place in order if place != code))
-        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking, names)
+        return scored
 
     def _score(self, request: DecisionRequest) -> Scored:
         raise NotImplementedError

@@ -78,6 +78,10 @@ class Store(Protocol):
         """Look up the decisions of these events; events without a decision are left out."""
         ...
 
+    def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
+        """The newest decisions of a model after event `after` and up to event `until`, newest first."""
+        ...
+
     def snapshots(self) -> list[tuple[str, int]]:
         """Model and seq of each snapshot, ordered by seq."""
         ...

@@ -241,6 +241,17 @@ class PostgresStore:
             found.setdefault(row.event_id, {})[row.kind] = row
         return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
 
+    def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
+        """Use the index of the model's events, backwards; drafts have no number yet."""
+        sql = (
+            f"select {_columns('a')}, {_columns('o')} from (select * from log where model = %s and kind = 'decided' "
+            "and seq > %s and seq <= %s order by seq desc limit %s) a left join lateral (select * from log one "
+            "where one.model = a.model and one.event_id = a.event_id and one.kind = 'outcome' limit 1) o on true "
+            "order by a.seq desc"
+        )
+        rows = self._rows(sql, (model, after, until, limit))
+        return [Found(Row(*row[:6]), None if row[6] is None else Row(*row[6:])) for row in rows]
+
     def snapshots(self) -> list[tuple[str, int]]:
         """List the snapshots."""
         return self._rows("select model, seq from snapshots order by seq")

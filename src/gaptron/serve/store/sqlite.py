@@ -152,6 +152,16 @@ class SqliteStore:
                 found.setdefault(row.event_id, {})[row.kind] = row
         return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
 
+    def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
+        """Use the index of the model's events, backwards."""
+        sql = (
+            f"select {_columns('a')}, {_columns('o')} from log a left join log o on o.model = a.model "
+            "and o.event_id = a.event_id and o.kind = 'outcome' "
+            "where a.model = ? and a.kind = 'decided' and a.seq > ? and a.seq <= ? order by a.seq desc limit ?"
+        )
+        rows = self._reading().execute(sql, (model, after, until, limit))
+        return [Found(Row(*row[:6]), None if row[6] is None else Row(*row[6:])) for row in rows]
+
     def snapshots(self) -> list[tuple[str, int]]:
         """List the snapshots."""
         return self._reading().execute("select model, seq from snapshots order by seq").fetchall()
