@@ -110,7 +110,7 @@ class Coordinator:
         self._time = Clock(at, now, elapsed).now
         self._cache: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._cache_size = 0
-        self._compiled: set[tuple[str, bool]] = set()
+        self._compiled: set[tuple[str, bool, bool]] = set()  # model, are features named, are numbers sparse
         self._last_snapshots = {name: LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
         self.counters: dict[str, Counters] = {name: Counters() for name in models}
 
@@ -138,7 +138,7 @@ class Coordinator:
         self.models[spec.name] = model
         self._last_snapshots[spec.name] = LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS)
         self.counters[spec.name] = Counters()
-        self._compiled.add((spec.name, False))
+        self._compiled.add((spec.name, model.adapter.named, False))
         model.seq = self._append(model, None, created).seq
         await self.committer.wait_for(model.seq)
         return model
@@ -228,12 +228,15 @@ class Coordinator:
 
     async def compile(self, model: Model, request: DecisionRequest) -> None:
         """Compile for this kind of example in another thread, before its first decision."""
-        sparse = model.adapter.is_sparse(request)
-        if (model.name, sparse) in self._compiled:
+        features, sparse = model.adapter.features_after(request), model.adapter.is_sparse(request)
+        kind = (model.name, features == "auto", sparse)
+        if kind in self._compiled:
             return
-        if not sparse or isinstance(model.spec.features, int):
-            await asyncio.to_thread(adapter.try_out, model.spec, sparse=sparse)
-        self._compiled.add((model.name, sparse))
+        if not sparse or isinstance(features, int):
+            spec = structs.replace(model.spec, features=features)
+            with suppress(InputError, SettingError):  # deciding refuses what does not work
+                await asyncio.to_thread(adapter.try_out, spec, sparse=sparse)
+        self._compiled.add(kind)
 
     async def find(self, name: str, event_id: str) -> DecisionRecord:
         """Return a durable decision and its outcome."""
@@ -465,8 +468,8 @@ class Coordinator:
         """Publish the models that have changed to the replicas."""
         started, changed = time.monotonic(), []
         for name, model in list(self.models.items()):
-            config = model.adapter.labels, model.feedback_timeout, model.on_timeout, model.mode
-            state = (model.version, model.adapter.width, *config)
+            config = model.adapter.labels, model.adapter.epsilon, model.feedback_timeout, model.on_timeout, model.mode
+            state = (model.version, model.adapter.features, *config)
             if self._published.get(name) != state:
                 try:
                     changed.append(Snapshot(name, model.seq, snapshots.pack(model, for_replica=True)))

@@ -44,7 +44,8 @@ from gaptron.serve.store import Key
 from gaptron.version import __version__
 
 UNIFORM_DRAWS = (
-    "{:g} % of the decisions are drawn uniformly (epsilon): without them, the log cannot evaluate another policy."
+    "{:g} % of the decisions are drawn uniformly (epsilon): without them, the log cannot evaluate another policy. "
+    "PATCH changes epsilon."
 )
 EXPORT_CHUNK = 1 << 18  # bytes
 PAGE_FILES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}  # media type by ending
@@ -129,7 +130,7 @@ async def create_model(request: Request) -> Response:
 
 
 async def change_model(request: Request) -> Response:
-    """Add labels, or change feedback_timeout, on_timeout or mode."""
+    """Change the configuration of a model, or add labels."""
     body = await read_body(request, ModelChange)
     return json_response(_model_info(await service_of(request).coordinator.change(_model_name(request), body)))
 
@@ -147,14 +148,14 @@ async def list_models(request: Request) -> Response:
 
 
 def _model_info(model: Model) -> ModelInfo:
-    spec, epsilon = model.spec, model.spec.epsilon or 0.0
+    spec, epsilon = model.spec, model.adapter.epsilon
     return ModelInfo(
         name=spec.name,
         labels=list(model.adapter.labels),
         actions=spec.actions,
         feedback=spec.feedback,
         algorithm=model.adapter.learner.algorithm,
-        features="auto" if model.adapter.named else model.adapter.width,
+        features=model.adapter.features,
         settings=spec.settings,
         seed=spec.seed,
         epsilon=epsilon,
@@ -164,7 +165,7 @@ def _model_info(model: Model) -> ModelInfo:
         mode=model.mode,
         decisions=model.tally.decisions,
         learned=model.version,
-        notes=[UNIFORM_DRAWS.format(100.0 * epsilon)] if spec.actions and epsilon else [],
+        notes=[UNIFORM_DRAWS.format(100.0 * epsilon)] if spec.feedback == "bandit" and epsilon else [],
     )
 
 

@@ -53,6 +53,7 @@ class Decided(Struct, omit_defaults=True, gc=False):
     propensity: float
     distribution: tuple[float, ...] | None = None  # of the labels, or the available actions; None in shadow mode
     shadow_label: str | None = None  # or the id of an action
+    shadow_propensity: float | None = None  # in shadow mode: the model's probability of `label`
     due: int | None = None  # µs; an outcome that arrives later is late
     learn_when_due: bool = False  # learn at the timeout, as wrong if there is no outcome by then
     replica: ReplicaStamp | None = None  # None: decided with the model as it was just before this event

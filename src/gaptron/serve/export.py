@@ -66,6 +66,7 @@ def _shape(store: Store, model: str, until: int) -> Shape:
             distributions = distributions and body.change.mode != "shadow"
         elif isinstance(body, Decided):
             width = len(body.request.x) if isinstance(body.request.x, tuple) else 0
+            width = None if body.request.features is not None else width
     return Shape(labels, 1 if width == 0 else width, distributions)
 
 

@@ -12,11 +12,11 @@ from msgspec import UNSET, Struct, structs
 from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, GaptronError, InputError, SettingError
 from gaptron.serve import draws
-from gaptron.serve.adapter import adapter_of, is_correct
+from gaptron.serve.adapter import Adapter, adapter_of, is_correct
 from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
 from gaptron.serve.problems import RefusedError, invalid
-from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, Outcome
-from gaptron.serve.tally import LabelCounts, Tally
+from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, NewModel, Outcome
+from gaptron.serve.tally import Tally
 
 WRONG = Outcome(correct=False)
 
@@ -56,13 +56,19 @@ class Model:
         self.seq = 0  # of its last event
         self.pending: dict[str, PendingDecision] = {}
         self.pending_size = 0  # in examples: a decision with actions has one per action
-        self.tally = Tally(labels=[LabelCounts() for _ in self.adapter.labels])
+        self.tally = Tally()
+        self.tally.add_labels(len(self.adapter.labels))
         self._due: list[tuple[int, int, str]] = []  # a heap of the pending decisions
 
     @property
     def name(self) -> str:
         """The name of the model."""
         return self.spec.name
+
+    @property
+    def settled_spec(self) -> NewModel:
+        """The specification, with the features that the first decision settled."""
+        return structs.replace(self.spec, features=self.adapter.features)
 
     # --- queries: these change nothing --------------------------------------------------------------------------------
 
@@ -105,6 +111,7 @@ class Model:
             played,
             request.played.propensity,
             shadow_label=draw.played,
+            shadow_propensity=draw.probability(played),
             due=due,
             learn_when_due=learn_when_due,
         )
@@ -119,25 +126,32 @@ class Model:
     def check_change(self, change: ModelChange) -> None:
         """Refuse a change that cannot be made."""
         if change == ModelChange():
-            raise invalid("the change is empty: give add_labels, feedback_timeout, on_timeout or mode")
+            raise invalid(f"the change is empty: give {', '.join(ModelChange.__struct_fields__)}")
         check_timeout(
             self.on_timeout if change.on_timeout is UNSET else change.on_timeout,
             self.feedback_timeout if change.feedback_timeout is UNSET else change.feedback_timeout,
             self.spec.feedback,
         )
-        if change.add_labels is UNSET:
-            return
-        if self.spec.actions:
+        self._check_added(change.add_labels or [])
+        self._check_learner_change(change)
+
+    def _check_added(self, added: list[str]) -> None:
+        if added and self.spec.actions:
             raise invalid("add_labels is for models with labels; this one chooses among the actions of each request")
-        labels = [*self.adapter.labels, *change.add_labels]
+        labels = [*self.adapter.labels, *added]
         if len(set(labels)) != len(labels):
             raise invalid("add_labels contains a label that exists already, or the same label twice")
         if len(labels) > MAX_LABELS:
             raise invalid(f"a model has at most {MAX_LABELS} labels, not {len(labels)}")
+
+    def _check_learner_change(self, change: ModelChange) -> None:
+        """Refuse what the learner cannot do, by trying it on a copy."""
+        if change.add_labels is UNSET and change.epsilon is UNSET:
+            return
         trial = adapter_of(self.spec)
         trial.restore(self.adapter.tree())
         try:
-            trial.grow(list(change.add_labels))
+            _change_learner(trial, change)
         except (InputError, SettingError) as problem:
             raise invalid(str(problem)) from None
 
@@ -216,15 +230,13 @@ class Model:
 
     def _apply_decided(self, event: Event, decision: Decided) -> None:
         assert event.event_id is not None
-        self.adapter.width = self.adapter.width_after(decision.request)
+        self.adapter.settle(decision.request)
         if decision.learn_when_due:
             assert decision.due is not None
             self.pending[event.event_id] = PendingDecision(event.seq, event.event_id, event.at, decision)
             self.pending_size += self.adapter.size(decision.request)
             heapq.heappush(self._due, (decision.due, event.seq, event.event_id))
-        agreed = None if decision.shadow_label is None else decision.shadow_label == decision.label
-        top_probability = None if decision.distribution is None else max(decision.distribution)
-        self.tally.decided(self.adapter.tally_key(decision.label), top_probability, agreed)
+        self.tally.decided(self.adapter.tally_key(decision.label), decision, event.at)
 
     def _apply_outcome(self, event: Event, outcome: Outcome, decided: Event) -> None:
         assert event.event_id is not None
@@ -235,27 +247,30 @@ class Model:
         pending = self.pending.get(event.event_id)
         if pending is not None:
             pending.outcome, pending.outcome_at = outcome, event.at
+            self.tally.arrived(self.adapter.tally_key(decision.label))
         else:
-            self._learn(decision, outcome, event.at - decided.at)
+            self._learn(decision, outcome, decided.at, event.at - decided.at)
 
     def _apply_timeout(self, until: int) -> None:
         while self._due and self._due[0][0] <= until:
             _, _, event_id = heapq.heappop(self._due)
             pending = self.pending.pop(event_id)
             self.pending_size -= self.adapter.size(pending.decision.request)
+            played = self.adapter.tally_key(pending.decision.label)
+            self.tally.ended(played, pending.outcome is not None)
             if pending.outcome is not None:
-                self._learn(pending.decision, pending.outcome, pending.outcome_at - pending.at)
+                self._learn(pending.decision, pending.outcome, pending.at, pending.outcome_at - pending.at)
             elif pending.is_shown:
-                self._learn(pending.decision, WRONG, None)
+                self._learn(pending.decision, WRONG, pending.at, None)
             else:
-                self.tally.void += 1
+                self.tally.voided(played)
 
-    def _learn(self, decision: Decided, outcome: Outcome, delay: int | None) -> None:
+    def _learn(self, decision: Decided, outcome: Outcome, at: int, delay: int | None) -> None:
         if outcome.played is not None and outcome.played != decision.label:
             self.tally.overridden += 1
             return
         if outcome.void:
-            self.tally.void += 1
+            self.tally.voided(self.adapter.tally_key(decision.label))
             return
         if not decision.is_in_bounds:
             self.tally.unusable += 1
@@ -263,12 +278,15 @@ class Model:
         self.adapter.learn(decision.request, decision.label, decision.propensity, outcome)
         self.version += 1
         error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
-        self.tally.learned(self.adapter.tally_key(decision.label), error, decision.propensity, delay)
+        played, n_available = self.adapter.tally_key(decision.label), self.adapter.n_available(decision.request)
+        self.tally.learned(played, decision, at, error, delay=delay, n_available=n_available)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:
+        _change_learner(self.adapter, change)
+        if change.epsilon is not UNSET:
+            self.tally.changed(at, f"epsilon: {change.epsilon:g}")
         if change.add_labels is not UNSET:
-            self.adapter.grow(list(change.add_labels))
-            self.tally.labels += [LabelCounts() for _ in change.add_labels]
+            self.tally.add_labels(len(change.add_labels))
             self.tally.changed(at, f"labels added: {', '.join(change.add_labels)}")
         if change.feedback_timeout is not UNSET:
             self.feedback_timeout = change.feedback_timeout
@@ -289,6 +307,13 @@ class Model:
         self.pending_size = sum(self.adapter.size(one.decision.request) for one in pending)
         self._due = [(one.decision.due or 0, one.seq, one.event_id) for one in pending]
         heapq.heapify(self._due)
+
+
+def _change_learner(adapter: Adapter, change: ModelChange) -> None:
+    if change.epsilon is not UNSET:
+        adapter.change_epsilon(change.epsilon)
+    if change.add_labels is not UNSET:
+        adapter.grow(list(change.add_labels))
 
 
 def check_timeout(on_timeout: str, feedback_timeout: float | None, feedback: str) -> None:

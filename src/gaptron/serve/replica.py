@@ -37,7 +37,7 @@ class Replica:
     def __init__(self, store: SharedStore, clock: Clock) -> None:
         self._store, self._now = store, clock.now
         self.models: dict[str, Model] = {}
-        self._compiled: set[tuple[str, bool]] = set()
+        self._compiled: set[tuple[str, bool, bool]] = set()  # model, are features named, are numbers sparse
         self._unwritten: list[Draft] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -50,9 +50,10 @@ class Replica:
 
     def _fetch(self, name: str) -> Model:
         model = snapshots.unpack(self._store.published_model(name).body)
-        if (name, False) not in self._compiled:
-            adapter.try_out(model.spec)
-            self._compiled.add((name, False))
+        kind = (name, model.adapter.named, False)
+        if kind not in self._compiled:
+            adapter.try_out(model.settled_spec)
+            self._compiled.add(kind)
         return model
 
     def model(self, name: str) -> Model:
@@ -113,18 +114,18 @@ class Replica:
     def _decide(self, model: Model, event_id: str, request: DecisionRequest) -> Event:
         if len(self._unwritten) > MAX_UNCOMMITTED_ROWS:
             raise unavailable("too many requests are waiting for the database")
-        if not model.adapter.is_ready_for_replicas:
-            raise invalid('the model has no number of features yet: create models for replicas with "features"')
+        if not model.adapter.is_settled:
+            raise invalid('create models for replicas with "features": their number, or "auto" for named features')
         at = self._now()
         decided = structs.replace(model.decide(request, event_id, at), replica=ReplicaStamp(model.seq, at))
         return Event(0, model.name, event_id, at, decided)
 
     async def _compile(self, model: Model, request: DecisionRequest) -> None:
         """Compile for sparse examples before the first of them."""
-        sparse = model.adapter.is_sparse(request)
-        if (model.name, sparse) not in self._compiled and isinstance(model.spec.features, int):
-            await asyncio.to_thread(adapter.try_out, model.spec, sparse=True)
-            self._compiled.add((model.name, sparse))
+        kind = (model.name, model.adapter.named, model.adapter.is_sparse(request))
+        if kind not in self._compiled and model.adapter.width is not None:
+            await asyncio.to_thread(adapter.try_out, model.settled_spec, sparse=True)
+            self._compiled.add(kind)
 
     async def _find(self, model: Model, event_id: str) -> Known | None:
         found = (await asyncio.to_thread(self._store.find, model.name, [event_id])).get(event_id)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gaptron.serve import endpoints, live, schemas
+from gaptron.serve import aggregates, endpoints, live, schemas
 from gaptron.serve.operation import Operation
 from gaptron.serve.personalizer import operations as personalizer
 
@@ -39,6 +39,10 @@ OPERATIONS = (
               responses={200: schemas.Report}, problems=(404,)),
     Operation("GET", MODEL + "/events", endpoints.stream_reports, "read",
               responses={200: str}, problems=(404,), media_type="text/event-stream"),
+    Operation("GET", MODEL + "/history", aggregates.get_history, "read", responses={200: schemas.ModelHistory},
+              problems=(404, 422), query=(("step", aggregates.STEPS),)),
+    Operation("GET", MODEL + "/segments", aggregates.get_segments, "read",
+              responses={200: schemas.ModelSegments}, problems=(404,)),
     Operation("GET", MODEL + "/log", endpoints.export_log, "read", responses={200: str}, problems=(404, 422),
               query=(("format", ("jsonl", "dsjson")),), media_type="application/x-ndjson"),
     Operation("GET", MODEL + "/snapshot", endpoints.download_snapshot, "read",

@@ -13,7 +13,7 @@ from gaptron.types import MOST_ACTIONS
 
 MAX_LABELS, MAX_FEATURES, MAX_BATCH = 1000, 10_000, 1000
 MAX_BODY_BYTES = 1 << 20
-EPSILON_OF_ACTIONS = 0.02  # by default; without uniform draws, the log cannot evaluate another policy
+DEFAULT_EPSILON = 0.02  # with bandit feedback; without uniform draws, the log cannot evaluate another policy
 MIN_TIMEOUT, MAX_TIMEOUT = 5.0, 7 * 86_400.0  # seconds
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}(?!\n)$"  # in Python, $ alone also matches before a final newline
@@ -58,14 +58,14 @@ class NewModel(Schema, kw_only=True):
     algorithm: str | None = None
     """The library's default if omitted."""
     features: Annotated[int, Meta(ge=1, le=10_000_000)] | Literal["auto"] | None = None
-    """The number of features in `x`, or "auto" for named features. If omitted, the first decision sets the number; with
-    `actions`, they are named."""
+    """The number of features in `x`, or "auto" for named `features`. If omitted, the first decision settles it;
+    with `actions`, they are named."""
     settings: dict[str, float | int | str | bool] = {}
     """Settings of the learner: loss, norm, radius, horizon, and those of the algorithm."""
     seed: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
     epsilon: Share | None = None
-    """The share of decisions drawn uniformly, so that other policies can be evaluated on the log. If omitted, 0 for
-    labels and 0.02 for actions."""
+    """The share of decisions drawn uniformly, so that other policies can be evaluated on the log. If omitted, 0.02 with
+    bandit feedback, and 0 with full information."""
     feedback_timeout: Seconds | None = None
     """Seconds after a decision during which its outcome is learned from; no limit if omitted."""
     on_timeout: OnTimeout = "ignore"
@@ -79,7 +79,7 @@ class NewModel(Schema, kw_only=True):
         if self.mode == "apprentice":
             self.mode = "shadow"
         if self.epsilon is None:  # the log has the number, so that the default may change
-            self.epsilon = EPSILON_OF_ACTIONS if self.actions else 0.0
+            self.epsilon = DEFAULT_EPSILON if self.feedback == "bandit" else 0.0
         if self.actions and self.features is None:
             self.features = "auto"
 
@@ -91,6 +91,8 @@ class ModelChange(Schema, kw_only=True):
     feedback_timeout: Seconds | UnsetType | None = UNSET
     on_timeout: OnTimeout | UnsetType = UNSET
     mode: Mode | UnsetType = UNSET
+    epsilon: Share | UnsetType = UNSET
+    """The share of decisions drawn uniformly."""
 
     def __post_init__(self) -> None:
         if self.mode == "apprentice":
@@ -107,6 +109,7 @@ class ModelInfo(Schema, kw_only=True):
     feedback: str
     algorithm: str
     features: int | str | None
+    """null until the first decision settles it."""
     settings: dict[str, float | int | str | bool]
     seed: int
     epsilon: float
@@ -176,7 +179,7 @@ class DecisionRequest(Schema, kw_only=True):
     x: Numbers | SparseX | None = None
     """The features as numbers."""
     features: Cells | None = None
-    """The features by name, for a model created with `"features": "auto"`."""
+    """The features by name."""
     available: Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MAX_LABELS)] | None = None
     """The labels that may be played; all labels if omitted."""
     context: Cells | None = None
@@ -388,3 +391,53 @@ class Problem(Schema, kw_only=True):
 
 
 Report = dict[str, Any]
+
+
+# --- history and segments -----------------------------------------------------------------------------------------
+
+
+class Rates(Schema, kw_only=True):
+    """How well some decisions did. Of a model with actions, the mean reward is 1 - error_rate."""
+
+    decisions: int
+    outcomes: int
+    """The number learned from, including timeouts that count as wrong."""
+    error_rate: float | None
+    """null: none was learned from."""
+    low: float | None
+    """The ends of the 95 % interval of the error rate."""
+    high: float | None
+
+
+class HistoryPoint(Rates, kw_only=True):
+    """The decisions made in one hour or on one day."""
+
+    start: int
+    """When it begins, in µs since 1970 (UTC)."""
+
+
+class ModelHistory(Schema, kw_only=True):
+    """The hours of the last 14 days, or the days of the last three years, that had a decision."""
+
+    step: Literal["hour", "day"]
+    points: list[HistoryPoint]
+
+
+class SegmentValue(Rates, kw_only=True):
+    """The decisions whose feature had this value."""
+
+    value: str
+    """A word, or true or false."""
+
+
+class Segment(Schema, kw_only=True):
+    """A feature with at most 20 values, the most frequent ones first."""
+
+    feature: str
+    values: list[SegmentValue]
+
+
+class ModelSegments(Schema, kw_only=True):
+    """The features with few values. Only named features are followed, and the first 100 of them."""
+
+    segments: list[Segment]

@@ -2,7 +2,7 @@
 
 The database runs in WAL mode with synchronous=FULL: a commit that returned is on disk. One connection writes and
 checkpoints, all others only read, because SQLite before 3.51.3 can damage a WAL file if two connections write or
-checkpoint at once. A lock on a separate file excludes a second server.
+checkpoint at once. A lock on a separate file excludes a second server. A folder on a read-only file system can be read.
 """
 
 import os
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from itertools import starmap
 from pathlib import Path
+from typing import IO
 
 from gaptron.errors import SettingError
 from gaptron.serve.events import Row
@@ -38,12 +39,15 @@ class SqliteStore:
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
+        self._file = self.folder / FILE
+        self._lock: IO[str] | None = None  # None: the folder can only be read
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = open(self.folder / LOCK, "a")
         except OSError as error:
-            raise SettingError(f"--store {folder}: cannot be created or opened ({error.strerror or error})") from None
-        self._file = self.folder / FILE
+            if not self._file.exists():
+                detail = f"cannot be created or opened ({error.strerror or error})"
+                raise SettingError(f"--store {folder}: {detail}") from None
         self._writer: sqlite3.Connection | None = None
         self._readers = threading.local()
         self._all_readers: list[sqlite3.Connection] = []
@@ -52,6 +56,8 @@ class SqliteStore:
         """Lock the folder, open the file for writing, and migrate its tables."""
         if self._writer is not None:
             return True
+        if self._lock is None:
+            raise SettingError(f"{self.folder} can only be read: a service must be able to write to its store")
         if fcntl is not None:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,7 +196,8 @@ class SqliteStore:
             if connection is not None:
                 connection.close()
         self._writer, self._all_readers, self._readers = None, [], threading.local()
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None:
@@ -209,8 +216,17 @@ class SqliteStore:
         if not self._file.exists():
             raise SettingError(f"{self.folder} contains no store")
         url = f"{self._file.absolute().as_uri()}?mode=ro"
+        if self._lock is None and not Path(f"{self._file}-wal").exists():
+            url += "&immutable=1"  # SQLite would create files to share with a writer
         reader = sqlite3.connect(url, uri=True, isolation_level=None, check_same_thread=False)
-        reader.execute("pragma query_only = on")
+        try:
+            reader.execute("pragma query_only = on")
+            reader.execute("select 1 from log limit 1")
+        except sqlite3.OperationalError as error:
+            reader.close()
+            if self._lock is not None:
+                raise
+            raise SettingError(f"{self._file} cannot be read ({error}): copy the whole folder") from None
         return reader
 
 
