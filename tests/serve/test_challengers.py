@@ -1,5 +1,7 @@
 """Challengers: learners beside the live one, compared with it by the logged propensities, and promoted."""
 
+import json
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from gaptron.streams.actions import open_actions
 from tests.serve.news import choose, likes, make_news, visits
 from tests.serve.postgres import with_schema
 from tests.serve.served import SMALL, Served
+from tests.serve.served import TRIAGE as TRIAGE_SPEC
 from tests.serve.test_api import problem
 
 TRIAGE = "/v1/models/triage"
@@ -300,6 +303,50 @@ def test_labels_that_are_added_are_added_to_challengers(served: Served) -> None:
     replay(served.service.store)
 
 
+def test_changes_of_the_model_apply_to_challengers(served: Served) -> None:
+    served.make(name="wide", labels=["mail", "chat", "phone", "fax"], features=2)
+    challenge(served, "second", "wide", algorithm="banditron", settings={"gamma": 0.2})
+    served.call("PATCH", "/v1/models/wide", {"epsilon": 0.3, "retire_labels": ["fax"]})
+    challenge(served, "third", "wide", algorithm="banditron", settings={"gamma": 0.2})
+    for t in range(5):
+        label = served.decide(f"e{t}", model="wide").json()["label"]
+        served.send_outcome(f"e{t}", "wide", correct=label == "chat")
+    model = served.model("wide")
+    assert [one.adapter.epsilon for one in model.challengers.values()] == [0.3, 0.3]
+    second, third = (one.adapter.learner.weights for one in model.challengers.values())
+    assert (second == third).all() and [one["decisions"] for one in challengers(served, "wide").values()] == [5, 5]
+    served.call("POST", "/v1/models/wide/promote", {"challenger": "second"})
+    assert served.call("GET", "/v1/models/wide").json()["epsilon"] == 0.3
+    assert served.decide("next", model="wide").json()["distribution"]["fax"] == 0.0
+    served.stop()
+    served.open()
+    assert served.model("wide").adapter.epsilon == 0.3
+    replay(served.service.store)
+
+
+def test_a_model_is_created_idempotently_after_a_promotion(served: Served) -> None:
+    spec = {name: value for name, value in TRIAGE_SPEC.items() if name != "name"}
+    challenge(served, "second", algorithm="banditron", settings={"gamma": 0.2})
+    assert served.call("POST", TRIAGE + "/promote", {"challenger": "second"}).json()["algorithm"] == "banditron"
+    assert served.call("PUT", TRIAGE, spec).json()["algorithm"] == "banditron"
+    served.stop()
+    served.open()
+    assert served.call("PUT", TRIAGE, spec).status_code == 200
+
+
+def test_a_challenger_that_cannot_use_what_the_first_decision_has_is_stopped(served: Served) -> None:
+    served.make(name="open", algorithm="frugal-gaptron", settings={})
+    assert challenge(served, "second", "open", **SMALL).status_code == 201  # its norm is for numbers
+    request = {"event_id": "e0", "features": {"colour": "red"}}
+    assert served.call("POST", "/v1/models/open/decisions", request).status_code == 201
+    before = challengers(served, "open")["second"]
+    assert "norm" in before["stopped"]
+    served.stop()
+    served.open()
+    assert challengers(served, "open")["second"] == before
+    replay(served.service.store)
+
+
 def test_a_challenger_added_before_the_first_decision_gets_the_number_of_features(served: Served) -> None:
     challenge(served, "second", **SMALL)
     served.stop()
@@ -376,3 +423,21 @@ def test_names_are_checked(served: Served) -> None:
     assert problem(challenge(served, "Second!", **SMALL), 422, "invalid")
     assert problem(challenge(served, "second", "nothing", **SMALL), 404, "not-found")
     assert problem(served.call("POST", TRIAGE + "/promote", {"challenger": "second"}), 404, "not-found")
+
+
+def test_the_page_shows_what_the_service_responds(blind: Served) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "challengers.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```json\n(.*?)^```", page, re.M | re.S)
+    model, challenger, promotion, imported = (json.loads(body) for body in re.findall(r"-d '(.*?)'", page))
+    assert model == COLOURS | {"epsilon": 0.2, "use_features": ["noise"]}
+    assert challenger == {"algorithm": "frugal-gaptron"}
+    found = challengers(blind, "colours")["all-features"]
+
+    def rounded(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: rounded(one) for name, one in value.items()}
+        return round(value, 3) if isinstance(value, float) else value
+
+    assert {name: rounded(found[name]) for name in json.loads(shown)} == json.loads(shown)
+    assert blind.call("POST", "/v1/models/colours/promote", promotion).status_code == 200
+    assert blind.call("POST", TRIAGE + "/import", imported).json() == {"imported": 1, "known": 0}

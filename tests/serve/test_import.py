@@ -59,7 +59,7 @@ def test_decisions_without_a_propensity_are_refused_with_their_number(served: Se
     detail = problem(send(served, [LINES[0], *without[1:]]), 422, "invalid")
     assert detail.startswith("nothing was imported: 2 of 3 have no propensity, which bandit feedback needs")
     assert "first: event 'old-2'" in detail
-    assert served.model().version == 0 and served.service.store.known_events("triage", ["old-1"]) == set()
+    assert served.model().version == 0 and served.service.store.known_events("triage", ["old-1"]) == {}
     served.make(name="full", feedback="full", algorithm="softmax", settings={"norm": 2.0})
     lines = [{"event_id": f"o{t}", "x": [0.1, 0.2], "outcome": {"label": "chat"}} for t in range(3)]
     assert send(served, lines, "full").json() == {"imported": 3, "known": 0}
@@ -73,8 +73,8 @@ def test_decisions_without_a_propensity_are_refused_with_their_number(served: Se
     [
         ({"label": "fax"}, "fax"),
         ({"label": None}, "have no label that was played"),
-        ({"x": [1.0, 2.0, 3.0]}, "x has 3 numbers; the model has 2 features"),
-        ({"x": None, "features": {"a": 1}}, "numbers"),
+        ({"x": [1.0, 2.0, 3.0]}, "have other features than the first"),
+        ({"x": None, "features": {"a": 1}}, "have other features than the first"),
         ({"x": [1e9, 0.0]}, "norm"),
         ({"outcome": {}}, "exactly one"),
         ({"outcome": {"void": True}}, "are void"),
@@ -113,8 +113,30 @@ def test_challengers_learn_from_what_is_imported_and_are_not_compared_on_it(serv
     served.call("PUT", TRIAGE + "/challengers/second", SMALL)
     send(served, LINES)
     second = served.model().challengers["second"]
-    assert second.evidence.error.count == 0
+    assert second.evidence.better.rounds == 0
     assert (second.adapter.learner.weights == served.model().adapter.learner.weights).all()
+
+
+def test_ids_of_a_deleted_model_are_refused_and_not_taken_for_known(served: Served) -> None:
+    send(served, LINES)
+    served.call("DELETE", TRIAGE)
+    served.make()
+    assert "used: use other ids" in problem(send(served, LINES), 422, "invalid")
+    assert send(served, [line | {"event_id": f"again-{t}"} for t, line in enumerate(LINES)]).json()["imported"] == 3
+    replay(served.service.store)
+
+
+def test_the_first_import_settles_how_features_are_given(served: Served) -> None:
+    served.make(name="open", algorithm="frugal-gaptron", settings={})
+    served.call("PUT", "/v1/models/open/challengers/second", {"algorithm": "frugal-gaptron"})
+    lines = [{**line, "x": None, "features": {"colour": "red"}} for line in LINES]
+    lines = [{name: value for name, value in line.items() if value is not None} for line in lines]
+    assert send(served, lines, "open").json()["imported"] == 3
+    assert served.call("GET", "/v1/models/open").json()["features"] == "auto"
+    assert served.model("open").challengers["second"].stopped is None
+    served.stop()
+    served.open()
+    replay(served.service.store)
 
 
 @pytest.fixture

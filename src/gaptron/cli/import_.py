@@ -70,8 +70,9 @@ def import_(
     imported = known = 0
     target = open_target(store, model, key or None)
     try:
-        decisions = file.decisions(target.info())
-        for body in batches(decisions, ids or prefix_of(log)):
+        info = target.info()
+        decisions = file.decisions(info)
+        for body in batches(decisions, ids or prefix_of(log, info)):
             done = target.send(body)
             imported, known = imported + done.imported, known + done.known
     finally:

@@ -10,8 +10,8 @@ import msgspec
 from gaptron.client.errors import ServiceError
 from gaptron.client.messages import body_of, url_part
 from gaptron.errors import SettingError
-from gaptron.serve.endpoints import model_info
 from gaptron.serve.imports import import_decisions
+from gaptron.serve.management import model_info
 from gaptron.serve.schemas import MAX_BATCH, MAX_BODY_BYTES, Import, Imports, ModelInfo
 from gaptron.serve.service import Options, Service
 from gaptron.serve.store import open_store
@@ -88,7 +88,7 @@ class StoreTarget:
     def __init__(self, location: str, model: str) -> None:
         store = open_store(location)
         try:
-            store.models()  # refuses a location without a store
+            store.lifetimes()  # refuses a location without a store
             if not store.acquire_lease():
                 raise SettingError("another process is using this store")
         except SettingError as problem:

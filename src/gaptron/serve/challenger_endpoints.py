@@ -10,9 +10,9 @@ from starlette.responses import Response
 from gaptron.errors import InputError, SettingError
 from gaptron.serve import imports
 from gaptron.serve.challenger_report import ChallengerFacts, challenger_info
-from gaptron.serve.challengers import MAX_CHALLENGERS, spec_of
-from gaptron.serve.endpoints import model_info
+from gaptron.serve.challengers import MAX_CHALLENGERS
 from gaptron.serve.events import ChallengerAdded, ChallengerRemoved, Promoted
+from gaptron.serve.management import model_info
 from gaptron.serve.model_state import Model
 from gaptron.serve.problems import RefusedError, invalid, not_found
 from gaptron.serve.requests import read_body, service_of
@@ -28,8 +28,7 @@ async def put_challenger(request: Request) -> Response:
     name, model = _challenger_name(request), coordinator.model(request.path_params["model"])
     if _existing(model, name, body):
         return json_response(_info(model, name))
-    spec = spec_of(model.spec, model.adapter.labels, body)
-    await coordinator.compile(spec)
+    await coordinator.try_out(model.spec_of(body))
     model = coordinator.model(model.name)  # again: it may have changed meanwhile
     if _existing(model, name, body):
         return json_response(_info(model, name))

@@ -1,11 +1,11 @@
 """What the evidence about a challenger proves: intervals from its sums, and how many more outcomes are needed."""
 
-import copy
 import math
 from typing import Literal
 
-from gaptron.offpolicy.confidence_sequence import BETS, PRICES, bound_from_sums
-from gaptron.serve.challengers import Challenger, Sums
+from gaptron.offpolicy.confidence_sequence import BETS, PRICES, bound_on_mean, proven_interval_of_sums
+from gaptron.offpolicy.sums import TermSums, WeightedSums
+from gaptron.serve.challengers import Challenger, Evidence
 from gaptron.serve.decisions import as_time
 from gaptron.serve.schemas import ChallengerInfo, EstimatedError
 
@@ -19,15 +19,15 @@ class ChallengerFacts:
     def __init__(self, challenger: Challenger) -> None:
         self.name, self.spec, self.since = challenger.name, challenger.spec, challenger.since
         self.stopped = challenger.stopped
-        self.algorithm = challenger.adapter.learner.algorithm
-        self.evidence = copy.deepcopy(challenger.evidence)
+        self.algorithm = challenger.algorithm
+        self.evidence = challenger.evidence
 
 
 def challenger_info(facts: ChallengerFacts, level: float = LEVEL) -> ChallengerInfo:
     """Compute the report of a challenger."""
     evidence, delta = facts.evidence, (1.0 - level) / 2.0
-    own = _interval(evidence.error, evidence.reward, delta)
-    difference = _difference(evidence.better, evidence.worse, delta)
+    own = _interval(evidence.own, level)
+    difference = _difference(evidence, delta)
     comparison: Literal["better", "worse", "unknown"] = "unknown"
     needed = None
     if difference.high is not None and difference.high < 0.0:
@@ -43,11 +43,11 @@ def challenger_info(facts: ChallengerFacts, level: float = LEVEL) -> ChallengerI
         seed=facts.spec.seed,
         use_features=facts.spec.use_features,
         since=as_time(facts.since),
-        decisions=evidence.error.count,
+        decisions=evidence.better.rounds,
         error_rate=own.error_rate,
         low=own.low,
         high=own.high,
-        live=_interval(evidence.live_error, evidence.live_reward, delta),
+        live=_interval(evidence.live, level),
         difference=difference,
         comparison=comparison,
         decisions_needed=needed,
@@ -55,25 +55,21 @@ def challenger_info(facts: ChallengerFacts, level: float = LEVEL) -> ChallengerI
     )
 
 
-def _interval(errors: Sums, rewards: Sums, delta: float) -> EstimatedError:
+def _interval(sums: WeightedSums, level: float) -> EstimatedError:
     """The mean error, between a bound from errors and one from rewards."""
-    if not errors.count:
+    if not sums.mistakes.rounds:
         return EstimatedError(None, None, None)
-    low, high = _bound(errors, delta), 1.0 - _bound(rewards, delta)
-    return _estimate(errors.total / errors.count, min(low, 1.0), max(high, 0.0))
+    interval = proven_interval_of_sums(sums, level)
+    return _estimate(interval.mistakes, interval.low, interval.high)
 
 
-def _difference(better: Sums, worse: Sums, delta: float) -> EstimatedError:
-    """The mean error minus that of what was played; both sums are shifted by 1 for each decision."""
-    if not better.count:
+def _difference(evidence: Evidence, delta: float) -> EstimatedError:
+    """The mean error minus that of what was played. The terms of the two bounds are shifted by 1."""
+    better, worse = evidence.better, evidence.worse
+    if not better.rounds:
         return EstimatedError(None, None, None)
-    low, high = max(_bound(worse, delta) - 1.0, -1.0), min(1.0 - _bound(better, delta), 1.0)
-    middle = 0.5 * (worse.total - better.total) / better.count  # the mean of an estimate by errors and one by rewards
-    return _estimate(middle, low, high)
-
-
-def _bound(sums: Sums, delta: float) -> float:
-    return bound_from_sums(sums.count, sums.total, sums.spread, delta)
+    low, high = max(bound_on_mean(worse, delta) - 1.0, -1.0), min(1.0 - bound_on_mean(better, delta), 1.0)
+    return _estimate((evidence.own.mistakes.total - evidence.live.mistakes.total) / better.rounds, low, high)
 
 
 def _estimate(value: float, low: float, high: float) -> EstimatedError:
@@ -82,12 +78,12 @@ def _estimate(value: float, low: float, high: float) -> EstimatedError:
     return EstimatedError(min(max(value, low), high), low, high)
 
 
-def _needed(sums: Sums) -> int | None:
+def _needed(sums: TermSums) -> int | None:
     """About how many more terms would prove that the mean exceeds 1, if they were like those so far."""
-    if sums.count < MIN_OUTCOMES:
+    if sums.rounds < MIN_OUTCOMES:
         return None
-    growth = float((BETS * (sums.total - sums.count) - PRICES * sums.spread).max()) / sums.count
+    growth = float((BETS * (sums.total - sums.rounds) - PRICES * sums.spread).max()) / sums.rounds
     if growth <= 0.0:
         return None
     price = math.log(2.0 * len(BETS) / (1.0 - LEVEL))
-    return max(1, math.ceil(price / growth - sums.count))
+    return max(1, math.ceil(price / growth - sums.rounds))

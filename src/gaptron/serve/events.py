@@ -53,11 +53,18 @@ class Decided(Struct, omit_defaults=True, gc=False):
     propensity: float
     distribution: tuple[float, ...] | None = None  # of the labels, or the available actions; None in shadow mode
     shadow_label: str | None = None  # or the id of an action
+    shadow_propensity: float | None = None  # in shadow mode: the model's probability of `label`
     due: int | None = None  # µs; an outcome that arrives later is late
     learn_when_due: bool = False  # learn at the timeout, as wrong if there is no outcome by then
     replica: ReplicaStamp | None = None  # None: decided with the model as it was just before this event
     ranking: tuple[int, ...] | None = None  # places of the available actions: the one played, then the others by score
     redacted: bool = False  # later: the features were removed
+    offered: tuple[str, ...] | None = None  # the labels that could be played, if some of the model are retired
+
+    @property
+    def request_as_offered(self) -> DecisionRequest:
+        """The request, limited to the labels that could be played."""
+        return self.request if self.offered is None else structs.replace(self.request, available=self.offered)
 
     @property
     def is_redacted(self) -> bool:
@@ -133,6 +140,15 @@ class Imported(Struct, omit_defaults=True, gc=False):
     outcome: Outcome
     redacted: bool = False  # later: the features were removed
 
+    @property
+    def is_redacted(self) -> bool:
+        """Were the features removed from the log?"""
+        return self.redacted
+
+
+class Deleted(Struct, omit_defaults=True, gc=False):
+    """The model was deleted. Another model may get its name; these events are not part of it."""
+
 
 Body = (
     Created
@@ -147,6 +163,7 @@ Body = (
     | ChallengerStopped
     | Promoted
     | Imported
+    | Deleted
 )
 KINDS: dict[str, type[Struct]] = {
     "created": Created,
@@ -161,6 +178,7 @@ KINDS: dict[str, type[Struct]] = {
     "challenger-stopped": ChallengerStopped,
     "promoted": Promoted,
     "imported": Imported,
+    "deleted": Deleted,
 }
 _KIND_OF = {type_: kind for kind, type_ in KINDS.items()}
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()}
@@ -175,6 +193,14 @@ class Event(Struct, frozen=True, gc=False):
     event_id: str | None
     at: int
     body: Any
+
+    def is_since(self, seq: int) -> bool:
+        """Was this decided with the model that event `seq` created, or a later state of it?
+
+        A replica may decide with a deleted model when another one has its name already.
+        """
+        stamp: ReplicaStamp | None = self.body.replica
+        return (self.seq if stamp is None else stamp.seq) >= seq
 
     def row(self) -> Row:
         """Encode the event for the store."""

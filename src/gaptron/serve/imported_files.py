@@ -97,10 +97,15 @@ def readable(read: Callable[[str], OneLog], path: str, skip_damaged: bool) -> On
         ) from None
 
 
-def prefix_of(path: str) -> str:
-    """The beginning of the ids of a file's events: importing the same file again imports nothing."""
+def prefix_of(path: str, model: ModelInfo) -> str:
+    """The beginning of the ids of a file's events: importing the same file again imports nothing.
+
+    A model that has the name of a deleted one gets other ids.
+    """
     with open(path, "rb") as file:
-        return "file-" + hashlib.file_digest(file, "sha256").hexdigest()[:PREFIX_LENGTH]
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    both = hashlib.sha256(f"{content} {model.created_at}".encode()).hexdigest()
+    return f"file-{both[:PREFIX_LENGTH]}"
 
 
 def _without_propensities(name: str, rows: int) -> StreamError:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Set
 
 from msgspec import structs
 
@@ -25,34 +26,39 @@ async def import_decisions(coordinator: Coordinator, name: str, decisions: list[
     async with coordinator.importing:  # an import is on disk before the next one looks for the ids it knows
         model = coordinator.model(name)
         ids = [one.event_id for one in decisions]
-        known = await asyncio.to_thread(coordinator.store.known_events, model.name, ids)
+        seqs = await asyncio.to_thread(coordinator.store.known_events, model.name, ids)
+        known = {event_id for event_id, seq in seqs.items() if seq < 0 or seq >= model.first_seq}
         new = [one for one in decisions if one.event_id not in known]
         for one in new:
-            await coordinator.compile_for(model, _request(one))
+            await coordinator.compile(model, _request(one))
         model = coordinator.model(name)  # again: it may have changed meanwhile
-        await coordinator.record_imported(model, _checked(model, new))
+        await coordinator.record_imported(model, _checked(model, new, seqs.keys()))
         return Imports(len(new), len(decisions) - len(new))
 
 
-def _checked(model: Model, decisions: list[ImportedDecision]) -> list[tuple[str, Imported]]:
-    """The events of decisions that can all be learned from, one after the other."""
+def _checked(model: Model, decisions: list[ImportedDecision], used: Set[str]) -> list[tuple[str, Imported]]:
+    """The events of decisions that can all be learned from, one after the other; `used` ids are in the log."""
     found: list[tuple[str, Imported]] = []
     reasons: Counter[str] = Counter()
     first: dict[str, str] = {}  # reason → the event it was found at
     ids: set[str] = set()
-    width = model.adapter.width
+    adapter = model.adapter
+    settled = adapter.features
     for one in decisions:
         try:
             if one.event_id in ids:
                 raise invalid("have an event_id that occurs twice")
             ids.add(one.event_id)
-            imported = _imported(model, one)
-            model.adapter.width = model.adapter.width_after(imported.request)  # the first decides for the others
-            found.append((one.event_id, imported))
+            if one.event_id in used:
+                raise invalid("have an event_id that a deleted model of this name used: use other ids")
+            features = adapter.features_after(_request(one))
+            settled = settled or features  # by the first, if the model has made no decision
+            if features != settled:
+                raise invalid("have other features than the first")
+            found.append((one.event_id, _imported(model, one)))
         except GaptronError as problem:
             reasons[str(problem)] += 1
             first.setdefault(str(problem), one.event_id)
-    model.adapter.width = width
     if reasons:
         shown = [
             f"{count:,} of {len(decisions):,} {reason} (first: event {first[reason]!r})"

@@ -13,7 +13,7 @@ from gaptron.serve import challengers
 from gaptron.serve.challengers import Challenger, SavedChallenger
 from gaptron.serve.events import Created
 from gaptron.serve.model_state import Model, PendingDecision
-from gaptron.serve.schemas import Mode, OnTimeout
+from gaptron.serve.schemas import Mode, NewChallenger, OnTimeout
 from gaptron.serve.tally import Tally
 
 
@@ -30,6 +30,12 @@ class State(msgspec.Struct):
     pending: list[PendingDecision]
     tally: Tally
     redacted_through: int = 0
+    first_seq: int = 0
+    created_at: int = 0
+    last_decision_at: int | None = None
+    retired: list[str] = []
+    display_names: dict[str, str] = {}
+    promoted: NewChallenger | None = None
     challengers: list[SavedChallenger] = []
 
 
@@ -51,6 +57,12 @@ def pack(model: Model, *, for_replica: bool = False) -> bytes:
         pending=[] if for_replica else sorted(model.pending.values(), key=lambda pending: pending.seq),
         tally=Tally() if for_replica else model.tally,
         redacted_through=model.redacted_through,
+        first_seq=model.first_seq,
+        created_at=model.created_at,
+        last_decision_at=model.last_decision_at,
+        retired=model.retired,
+        display_names=model.display_names,
+        promoted=model.promoted,
         challengers=[one.saved() for one in kept],
     )
     tree = {"model": msgspec.json.encode(state).decode(), "learner": model.adapter.tree()}
@@ -73,7 +85,7 @@ def broken_challengers(model: Model) -> dict[str, str]:
 
 
 def _restored(saved: SavedChallenger, model: Model, tree: Any) -> Challenger:
-    return challengers.restored(saved, model.spec, model.adapter.labels, model.adapter.width, tree)
+    return challengers.restored(saved, model.spec_of(saved.spec), tree)
 
 
 def checksum(data: bytes) -> str:
@@ -87,11 +99,15 @@ def unpack(data: bytes) -> Model:
     try:
         state = msgspec.json.decode(tree["model"], type=State)
         model = Model(state.created)
+        model.restore_promoted(state.promoted)
         model.adapter.restore(tree["learner"])
         model.adapter.width = state.width
         model.feedback_timeout, model.on_timeout, model.mode = state.feedback_timeout, state.on_timeout, state.mode
         model.version, model.seq, model.tally = state.version, state.seq, state.tally
         model.redacted_through = state.redacted_through
+        model.first_seq, model.created_at = state.first_seq, state.created_at
+        model.last_decision_at = state.last_decision_at
+        model.retired, model.display_names = state.retired, state.display_names
         for saved in state.challengers:
             model.challengers[saved.name] = _restored(saved, model, tree["challengers"][saved.name])
         model.restore_pending(state.pending)

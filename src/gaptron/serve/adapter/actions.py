@@ -20,7 +20,11 @@ class ActionAdapter(Adapter):
             raise invalid("a model with actions has no labels: leave out labels, or actions")
         self.named = spec.features == "auto"
         super().__init__(spec, actions=True)
-        self._check_epsilon(MOST_ACTIONS, "actions")
+        self._check_epsilon(self._most)
+
+    @property
+    def _most(self) -> int:
+        return MOST_ACTIONS
 
     # --- deciding -----------------------------------------------------------------------------------------------
 
