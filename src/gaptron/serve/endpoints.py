@@ -17,7 +17,7 @@ from gaptron.serve import export, openapi
 from gaptron.serve.keys import KeyRing, new_key
 from gaptron.serve.management import model_info
 from gaptron.serve.model_state import Model
-from gaptron.serve.problems import invalid, unavailable
+from gaptron.serve.problems import invalid, not_found, unavailable
 from gaptron.serve.report import MAX_AGE
 from gaptron.serve.requests import read_body, service_of
 from gaptron.serve.responses import encode, json_response
@@ -44,6 +44,7 @@ from gaptron.serve.store import Key
 from gaptron.version import __version__
 
 EXPORT_CHUNK = 1 << 18  # bytes
+PAGE_FILES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}  # media type by ending
 
 
 # --- reading requests -----------------------------------------------------------------------------------------------
@@ -277,23 +278,22 @@ async def api_page(request: Request) -> Response:
 
 
 async def index_page(request: Request) -> Response:
-    """Show the web page with the reports."""
+    """Show the web page."""
     return Response(_file("page.html"), media_type="text/html")
 
 
-async def page_script(request: Request) -> Response:
-    """Return the script of the web page."""
-    return Response(_file("page.js"), media_type="text/javascript")
+async def page_file(request: Request) -> Response:
+    """Return a script, a style sheet or the icon of the web page."""
+    name = request.path_params["file"]
+    if name not in _page_files():  # a name is compared and never used as a path
+        raise not_found(f"the web page has no file {name[:100]!r}")
+    return Response(_file(name), media_type=PAGE_FILES[name.rpartition(".")[2]])
 
 
-async def page_style(request: Request) -> Response:
-    """Return the style sheet of the web page."""
-    return Response(_file("page.css"), media_type="text/css")
-
-
-async def page_icon(request: Request) -> Response:
-    """Return the icon of the web page."""
-    return Response(_file("favicon.svg"), media_type="image/svg+xml")
+@cache
+def _page_files() -> frozenset[str]:
+    found = (file.name for file in (files("gaptron.serve") / "page").iterdir())
+    return frozenset(name for name in found if name.rpartition(".")[2] in PAGE_FILES)
 
 
 @cache

@@ -60,8 +60,6 @@ OPERATIONS = (
     Operation("GET", "/openapi.json", endpoints.openapi_document, responses={200: OBJECT}),
     Operation("GET", "/api", endpoints.api_page, responses={200: str}, media_type="text/html"),
     Operation("GET", "/", endpoints.index_page, responses={200: str}, media_type="text/html"),
-    Operation("GET", "/page.js", endpoints.page_script, responses={200: str}, media_type="text/javascript"),
-    Operation("GET", "/page.css", endpoints.page_style, responses={200: str}, media_type="text/css"),
-    Operation("GET", "/favicon.svg", endpoints.page_icon, responses={200: str}, media_type="image/svg+xml"),
+    Operation("GET", "/page/{file}", endpoints.page_file, responses={200: str}, problems=(404,), media_type="*/*"),
     *personalizer.OPERATIONS,
 )  # fmt: skip

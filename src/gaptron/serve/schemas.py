@@ -454,6 +454,8 @@ class Segment(Schema, kw_only=True):
     """A feature with at most 20 values, the most frequent ones first."""
 
     feature: str
+    of_action: bool = False
+    """A feature of the action that was played, not of the context."""
     values: list[SegmentValue]
 
 
