@@ -82,7 +82,7 @@ def test_a_method_that_is_not_served_gets_those_that_are(served: Served) -> None
         ("/v1/models", "GET, HEAD, POST"),
         ("/v1/models/triage", "DELETE, GET, HEAD, PATCH, PUT"),
         ("/v1/keys", "GET, HEAD, POST"),
-        (DECISIONS, "POST"),
+        (DECISIONS, "GET, HEAD, POST"),
     ):
         response = served.call("OPTIONS", path)
         assert (response.status_code, response.headers["allow"]) == (405, methods), path
