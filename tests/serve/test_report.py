@@ -179,6 +179,18 @@ def test_a_label_that_was_added_is_estimated_since_then(served: Served) -> None:
     assert found["low"] < RULES["phone"] < found["high"] and abs(found["error_rate"] - RULES["phone"]) < 0.1
 
 
+def test_uniform_play_leaves_retired_labels_out(served: Served, tmp_path: Any) -> None:
+    served.make(name="fewer", epsilon=0.6, labels=LABELS, algorithm="frugal-gaptron", settings={})
+    send_outcomes_by_rules(served, "fewer", play(served, "fewer", 300))
+    assert served.call("PATCH", "/v1/models/fewer", {"retire_labels": ["phone"]}).status_code == 200
+    send_outcomes_by_rules(served, "fewer", play(served, "fewer", 700, start=300))
+    (tmp_path / "log.jsonl").write_bytes(served.call("GET", "/v1/models/fewer/log").content)
+    log = open_log(str(tmp_path / "log.jsonl"))
+    weights = 1.0 / (np.repeat([3.0, 2.0], [300, 700]) * log.propensity)
+    uniform, expected = report_of(served, "fewer")["uniform"], proven_interval(weights, log.mistakes, 0.95)
+    assert (uniform["low"], uniform["high"]) == pytest.approx(expected[2:], rel=1e-9)
+
+
 # --- shadow mode ------------------------------------------------------------------------------------------------------
 
 
