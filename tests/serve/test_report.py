@@ -235,6 +235,14 @@ def test_shadow_mode_shows_what_the_model_would_earn_and_one_patch_makes_it_live
     assert report_of(served, "shadow")["shadow"] is None
 
 
+def test_a_live_model_that_goes_into_shadow_mode_says_nothing_about_it_at_first(served: Served) -> None:
+    served.decide("a")
+    served.call("PATCH", "/v1/models/triage", {"mode": "shadow"})
+    report = report_of(served, "triage")
+    assert report["summary"] == "Shadow mode. 1 decision, 0 % with an outcome; none in this mode yet."
+    assert report["shadow"]["agreement"] is report["shadow"]["error_rate"] is None and report["uniform"] is None
+
+
 def test_shadow_mode_of_a_model_with_actions_speaks_of_rewards(served: Served) -> None:
     make_news(served, mode="shadow")
     for visit in visits(60):
