@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gaptron.serve import aggregates, endpoints, live, schemas
+from gaptron.serve import aggregates, endpoints, live, management, schemas
 from gaptron.serve.operation import Operation
 from gaptron.serve.personalizer import operations as personalizer
 
@@ -33,8 +33,11 @@ OPERATIONS = (
     Operation("POST", "/v1/models", endpoints.create_model, "admin", schemas.NewModel,
               {201: schemas.ModelInfo}, (*BODY, 409)),
     Operation("GET", MODEL, endpoints.get_model, "read", responses={200: schemas.ModelInfo}, problems=(404,)),
+    Operation("PUT", MODEL, management.put_model, "admin", schemas.ModelSpec,
+              {201: schemas.ModelInfo, 200: schemas.ModelInfo}, (*BODY, 409)),
     Operation("PATCH", MODEL, endpoints.change_model, "admin", schemas.ModelChange,
               {200: schemas.ModelInfo}, (*BODY, 404)),
+    Operation("DELETE", MODEL, management.delete_model, "admin", responses={204: None}, problems=(404,)),
     Operation("GET", MODEL + "/report", endpoints.get_report, "read",
               responses={200: schemas.Report}, problems=(404,)),
     Operation("GET", MODEL + "/events", endpoints.stream_reports, "read",
