@@ -64,14 +64,16 @@ function tiles(report, info) {
   const best = report.single_label.reduce((least, one) => (one.hidden || least?.error_rate <= one.error_rate ? least : one), null);
   if (!rewards) {
     found.push(uplift("Against the best fixed label", "How much less often the model is wrong than always playing the label with the lowest estimate; the interval combines both intervals.", played, best, rewards,
-      best ? ["always ", named(shown(info, best.label))] : report.single_label[0]?.hidden ?? NONE));
+      best ? ["always ", named(shown(info, best.label))] : NONE, report.single_label[0]));
   }
   return [...found, uplift("Against uniform draws", "How much better the model is than drawing uniformly, estimated by inverse propensity; the uniform draws of epsilon make it precise.", played, report.uniform, rewards,
-    report.uniform ? report.uniform.hidden ?? `uniform: ${rate(report.uniform.error_rate, rewards)}` : NONE)];
+    report.uniform ? `uniform: ${rate(report.uniform.error_rate, rewards)}` : NONE, report.uniform)];
 }
 
-function uplift(name, help, ours, other, rewards, ...small) {
-  if (!Number.isFinite(ours?.error_rate) || !Number.isFinite(other?.error_rate)) return tile(name, help, DASH, small);
+function uplift(name, help, ours, other, rewards, small, estimate) {
+  if (!Number.isFinite(ours?.error_rate) || !Number.isFinite(other?.error_rate)) {
+    return estimate?.hidden ? tile(name, `Not shown: ${estimate.hidden}.`, DASH, "too uncertain yet") : tile(name, help, DASH, small);
+  }
   const text = (difference) => signed(rewards ? difference.toFixed(3) : (100 * difference).toFixed(1), difference);
   return tile(name, help, `${text(other.error_rate - ours.error_rate)}${rewards ? "" : " points"}`,
     small, `; ${text(other.low - ours.high)} to ${text(other.high - ours.low)}`, other.low < ours.high && other.high > ours.low && ", not certain yet");

@@ -44,17 +44,17 @@ export function view(root, model, path) {
 
   function draw() {
     const retired = info.retired ?? [];
-    patch(labels, (info.labels ?? []).length === 0 ? null : section("Labels", info.retired && "A display name is only shown here; a retired label is never offered again, and its history stays.",
+    patch(labels, (info.labels ?? []).length === 0 ? null : section("Labels", "A display name is only shown here; a retired label is never offered again, and its history stays.",
       h("ul", { class: "plain" }, info.labels.map((label) => h("li", { class: "row", "data-key": label }, named(label), shown(info, label) !== label && h("small", {}, " shown as ", named(shown(info, label))), retired.includes(label) && h("small", {}, " retired"),
-        info.display_names && button("Name", () => rename(label), { "aria-label": `Name ${label}` }), info.retired && !retired.includes(label) && button("Retire", () => retire(label), { "aria-label": `Retire ${label}` }))))));
+        button("Name", () => rename(label), { "aria-label": `Name ${label}` }), !retired.includes(label) && button("Retire", () => retire(label), { "aria-label": `Retire ${label}` }))))));
     const rows = [["algorithm", info.algorithm], ["feedback", info.feedback], ["features", info.features ?? "set by the first decision"], ["seed", info.seed], ["timeout", span(info.feedback_timeout)], ["settings", JSON.stringify(info.settings)]];
     patch(facts, section("Fixed when the model was created", null, table("Fixed settings", [["Name", null, ""], ["Value", null, "text"]], rows.filter(([name]) => name !== "timeout").map(([name, value]) => [name, String(value)])),
       (info.notes ?? []).map((text) => note(text))));
   }
 
   async function rename(label) {
-    const name = prompt(`Display name of ${label}`, shown(info, label));
-    if (name !== null && await change({ display_names: { ...info.display_names, [label]: name.trim() || label } }, "Saved: display_names.")) draw();
+    const name = prompt(`Display name of ${label}; empty: as it is`, info.display_names?.[label] ?? "");
+    if (name !== null && await change({ display_names: { [label]: name.trim() || null } }, "Saved: display_names.")) draw();
   }
 
   async function retire(label) {
