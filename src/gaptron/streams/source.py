@@ -26,7 +26,7 @@ _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # one that does not end its line
 NO_MEMORY = "there is not enough memory to read it at once: read it in chunks"
 CHUNK_BYTES = 1 << 20  # read at a time
-LINE_FEED, SPACE, QUOTE = 10, 32, 34
+LINE_FEED, SPACE, QUOTE, COMMA = 10, 32, 34, 44
 LONGEST_QUOTED = 1 << 20  # bytes; a quotation mark that is not closed for longer is an error
 MAX_EXPANSION = "GAPTRON_MAX_EXPANSION"  # environment variable: how many times longer unpacked data may be
 USUAL_EXPANSION = 200.0
@@ -262,6 +262,10 @@ class Text(NamedTuple):
                 yield number, content
             number += content.count(b"\n")
 
+    def head(self, size: int) -> "Text":
+        """Return the lines of about the first `size` bytes; the last may be cut inside a quoted cell."""
+        return self if len(self.data) <= size else self._replace(data=self.data[: self.data.find(b"\n", size) + 1])
+
     def quoted(self, separators: str) -> "Text":
         """Return the same lines, with quoted line ends if there are any. Single marks may cause a false alarm."""
         if b'"' not in self.data:
@@ -313,7 +317,7 @@ def whole_records(texts: Iterable[Text], separators: str) -> Generator[Text, Non
 
 def _ends_in_quotes(data: bytes, separators: str) -> bool:
     """Is the last cell quoted and not closed, so that it continues in the next text?"""
-    if count_byte(data, QUOTE) % 2 == 0:
+    if b'"' not in data or count_byte(data, QUOTE) % 2 == 0:
         return False
     closed = _quoting(separators).closed.match(data)
     return closed is not None and closed.end() < len(data)
