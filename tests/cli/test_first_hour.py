@@ -323,3 +323,24 @@ def test_an_empty_column_is_reported_and_a_header_alone_is_an_error(tmp_path):
     path = write(tmp_path / "a.csv", [row | {"empty": "", "": ""} for row in shop()])
     assert "2 of missing values only" in run("play", str(path), "--label", "back", *SMALL)
     assert "contains no rounds" in fail_on(tmp_path, "a;b;y\n")
+
+
+def test_encodings_of_spreadsheets(tmp_path):
+    rows = [row | {"city": ["Zürich", "Genève"][at % 2]} for at, row in enumerate(shop())]
+    path = write(tmp_path / "a.csv", rows, ";")
+    expected = account(str(path), "--label", "back", *SMALL)
+    text = path.read_text(encoding="utf-8")
+    for encoding, more in (("utf-16", ()), ("cp1252", ("--encoding", "cp1252")), ("utf-8-sig", ())):
+        path.write_bytes(text.encode(encoding))
+        for chunk in ((), ("--chunk", "7")):
+            said = account(str(path), "--label", "back", *SMALL, *more, *chunk)
+            assert said["columns"] == expected["columns"] and said["mistakes"] == expected["mistakes"]
+    path.write_bytes(text.encode("cp1252"))
+    assert "line 2: the line is not UTF-8 text" in (said := fail("play", str(path), "--label", "back"))
+    assert "--encoding cp1252" in said
+    model = str(tmp_path / "model.gaptron")
+    run("play", str(path), "--label", "back", *SMALL, "--encoding", "cp1252", "--save", model)
+    predicted = CliRunner().invoke(app, ["predict", str(path), "--load", model, "--keep", "city"])
+    assert "Zürich," in predicted.output
+    assert "is not utf-16 text" in fail("play", str(path), "--label", "back", "--encoding", "utf-16")
+    assert "--encoding latin9000 is not" in fail("play", str(path), "--encoding", "latin9000")

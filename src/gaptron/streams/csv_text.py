@@ -57,6 +57,7 @@ class CsvOptions(NamedTuple):
     separator: str | None = None  # None: detected
     decimal: str = "."
     dates: str | None = None  # day-first or month-first, where the dates do not show it
+    encoding: str | None = None  # None: UTF-8, or UTF-16 after its byte order mark
     usual: str = ","  # the separator of the format
     numeric: bool = True  # are the features numbers? False: text, for an encoder
     labelled: bool = True  # False: the file need not have `columns`, and only its available labels are read
@@ -156,7 +157,7 @@ class CsvChunk(NamedTuple):
 
 def read(source: Source, rows: int | None, options: CsvOptions, then: Callable[[CsvChunk], T | None]) -> Iterator[T]:
     """Parse the source in chunks of `rows` lines (None: in one chunk) and yield `then(chunk)` for each."""
-    texts: Generator[Text, None, None] = read_text(source, rows)
+    texts: Generator[Text, None, None] = read_text(source, rows, encoding=options.encoding)
     first: list[Text] = []  # as many texts as the layout depends on, whatever their size
     sample: list[tuple[int, bytes]] = []
     for text in whole_records(texts, options.separator or CANDIDATES):
@@ -391,6 +392,8 @@ def _split_cells(text: Text, number: int, line: bytes, separator: str) -> list[s
     try:
         return next(csv.reader([line.decode().rstrip("\r\n")], delimiter=separator, strict=True))
     except UnicodeDecodeError:
-        raise StreamError(text.source, "the line is not UTF-8 text: convert the file first", number) from None
+        raise StreamError(
+            text.source, "the line is not UTF-8 text: choose its encoding, such as encoding='cp1252' (Windows)", number
+        ) from None
     except csv.Error as error:
         raise StreamError(text.source, f"the line cannot be split into cells ({error})", number) from None

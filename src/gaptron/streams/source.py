@@ -1,6 +1,7 @@
 """Sources of bytes: a path or standard input, unpacked and split into texts of whole lines."""
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -182,6 +183,42 @@ class _CountingFile(io.RawIOBase):
         super().close()
 
 
+class _AsUtf8(io.RawIOBase):
+    """A file of text in another encoding, read as UTF-8."""
+
+    def __init__(self, file: Any, encoding: str, name: str) -> None:
+        super().__init__()
+        self._file, self._encoding, self._name = file, encoding, name
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._waiting:
+            data = self._file.read1(CHUNK_BYTES)
+            try:
+                self._waiting = self._decoder.decode(data, final=not data).encode("utf-8", "surrogatepass")
+            except UnicodeError as error:
+                raise StreamError(self._name, f"is not {self._encoding} text ({error})") from None
+            if not data:
+                break
+        size = min(len(buffer), len(self._waiting))
+        buffer[:size], self._waiting = self._waiting[:size], self._waiting[size:]
+        return size
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Check the name of an encoding, which a caller gives."""
+    try:
+        "".encode(encoding or "utf-8")
+    except LookupError:
+        raise SettingError(
+            f"encoding={encoding!r} is not the name of an encoding, such as 'cp1252' or 'utf-16'"
+        ) from None
+
+
 def max_expansion() -> float:
     """How many times longer than its compressed form data may be."""
     text = os.environ.get(MAX_EXPANSION)
@@ -291,10 +328,20 @@ class Text(NamedTuple):
         return StreamError(self.source, problem, number)
 
 
-def read_text(source: Source, rows: int | None, comment: bytes | None = None) -> Generator[Text, None, None]:
-    """Yield the source in chunks of at most `rows` lines and about `CHUNK_BYTES` bytes; None: in one chunk."""
+def read_text(
+    source: Source, rows: int | None, comment: bytes | None = None, encoding: str | None = None
+) -> Generator[Text, None, None]:
+    """Yield the source in chunks of at most `rows` lines and about `CHUNK_BYTES` bytes; None: in one chunk.
+
+    Without `encoding` it is UTF-8 or, after its byte order mark, UTF-16.
+    """
     first = 1
-    with source.open() as file:
+    with source.open() as opened:
+        file: Any = opened
+        if encoding is None and file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            encoding = "utf-16"
+        if encoding is not None:
+            file = io.BufferedReader(_AsUtf8(file, encoding, source.name))
         for data, lines in [(file.read(), None)] if rows is None else _line_chunks(file, rows):
             if data:
                 yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment, lines)
