@@ -329,13 +329,16 @@ def with_formulas(markdown: str) -> str:
 
 
 FORMULAS = (  # pages whose letters have indices
+    "explanation/actions",
     "explanation/advised",
     "explanation/errata",
     "explanation/frugal",
     "explanation/observed",
+    "explanation/offpolicy",
     "explanation/theory",
     "how-to/abstention",
     "how-to/feedback",
+    "how-to/offpolicy",
     "reference/notation",
 )
 # A letter, perhaps with a mark or a prime, or a short word; then _ or ^ and an index of one letter, or in braces: x_t,

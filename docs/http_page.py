@@ -29,7 +29,7 @@ def page() -> str:
         heading = next((title for start, title in TOPICS.items() if path.startswith(start)), OTHER)
         if heading:
             topics.setdefault(heading, []).extend(_row(path, method, methods[method]) for method in methods)
-    head = "| method | path | does | role | request | response |\n|---|---|---|---|---|---|\n"
+    head = "| request | does | role | body | response |\n|---|---|---|---|---|\n"
     parts = [INTRODUCTION, *(f"## {title}\n\n{head}" + "\n".join(rows) + "\n" for title, rows in topics.items())]
     parts.append("## Types\n\nA field without a default is required in a request.\n")
     parts += [_type(name, schema) for name, schema in sorted(document["components"]["schemas"].items())]
@@ -62,14 +62,20 @@ def _row(path: str, method: str, operation: dict[str, Any]) -> str:
         for status, response in operation["responses"].items()
         if status < "400"
     ]
-    query = "".join(
-        f"<br>`?{one['name']}=` {' or '.join(f'`{value}`' for value in one['schema']['enum'])}"
-        for one in operation.get("parameters", [])
-        if one["in"] == "query"
-    )
+    query = "".join(_query(one) for one in operation.get("parameters", []) if one["in"] == "query")
     summary = _text(operation["summary"])
-    cells = [method.upper(), f"`{path}`", summary + query, role, _schema_in(request), "<br>".join(responses)]
+    cells = [_address(method, path), summary + query, role, _schema_in(request), "<br>".join(responses)]
     return "| " + " | ".join(cells) + " |"
+
+
+def _address(method: str, path: str) -> str:
+    """Method and path; on narrow screens the line may break after a slash."""
+    return f"<code>{method.upper()} {path.replace('/', '/<wbr>').removesuffix('<wbr>')}</code>"
+
+
+def _query(parameter: dict[str, Any]) -> str:
+    values = " or ".join(f"`{value}`" for value in parameter["schema"].get("enum", []))
+    return f"<br>`?{parameter['name']}=`" + (f" {values}" if values else "")
 
 
 def _schema_in(contents: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from gaptron.experiments.task import version
 
 DATA = Path(__file__).parent / "results" / "data"
-FEEDBACK = {"full": "Full information", "bandit": "Bandit feedback"}
+FEEDBACK = {"full": "Full information", "bandit": "Bandit feedback"}  # others are feedback graphs
 COMPARISON = (
     "Errors are in per cent. *Behind* is the difference to the leader, paired by seed, with its 95 % interval over "
     "seeds. *Tuned* is the best of a grid, chosen in hindsight and stream by stream, which no learner can do.\n"
@@ -63,7 +63,7 @@ def index(reports: dict[str, dict[str, Any]]) -> str:
         [
             f"[{report['title']}]({name}.md)",
             report["question"],
-            report["date"],
+            report["date"].replace("-", "\u2011"),  # hyphens at which a line does not break
             "the present one" if is_current(report) else f"an earlier one, {report['version']}",
         ]
         for name, report in sorted(reports.items(), key=lambda item: item[1]["date"], reverse=True)
@@ -92,7 +92,7 @@ def _comparison(feedback: str, rows: list[dict[str, Any]]) -> str:
     errors = [[row["algorithm"], *(_error(row, stream) for stream in streams)] for row in rows]
     return "\n".join(
         [
-            f"## {FEEDBACK.get(feedback, feedback)}\n",
+            f"## {FEEDBACK.get(feedback, f'Feedback graph: {feedback}')}\n",
             _table(["algorithm", "error %", "behind", "first on"], standing),
             "Stream by stream:\n",
             _table(["algorithm", *streams], errors),

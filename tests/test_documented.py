@@ -160,3 +160,10 @@ def test_indices_are_set_lower_and_code_stays():
         r"x<sub>t</sub>, y\*<sub>t</sub>, κ<sub>v</sub>R², Λ<sub>T−1</sub>, ℓ<sup>y</sup>, a<sub>min</sub>; "
         "`x_t`, reuters_r8, [a](a_b.md)"
     )
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if "/" in name])
+def test_a_page_begins_with_what_the_reader_can_do(name: str) -> None:
+    title, first, *_ = WRITTEN[name].split("\n\n")
+    assert re.fullmatch(r"# [^\n]+", title)
+    assert re.search(r"\byour?\b", first, re.I), "say what the reader can do, know or look up after this page"

@@ -301,7 +301,9 @@ def test_counts_after_loading_are_those_of_the_file(tmp_path):
 
 def test_a_column_of_nearly_all_different_words_gets_a_warning(tmp_path):
     path = write(tmp_path / "a.csv", shop())
-    remedy = "warning: nearly all values of id are different words, which teach nothing: leave it out with --column id="
+    remedy = (
+        "warning: nearly all values of id are different words, which cannot predict: leave it out with --column id="
+    )
     assert remedy + "ignore" in run("play", str(path), "--label", "back", *SMALL)
     assert "warning" not in run("play", str(path), "--label", "back", *SMALL, "--column", "id=ignore")
     assert "warning" not in run("play", str(write(path, shop(10))), "--label", "back", *SMALL)

@@ -8,12 +8,14 @@ import typer
 
 from gaptron.cli import action_options, options, play_actions, settings
 from gaptron.cli.columns import declared_features, describe_columns
+from gaptron.cli.next_step import next_step
 from gaptron.cli.opening import LearnerOptions, StreamOptions, check_folder, load_model, open_run
 from gaptron.cli.predictions import writer
 from gaptron.cli.progress import progress_bar
 from gaptron.cli.run_statistics import RunStatistics
 from gaptron.cli.running import run
-from gaptron.cli.summary import find_certificate, show, summarize
+from gaptron.cli.summary import find_certificate, summarize
+from gaptron.cli.summary_text import show
 from gaptron.errors import SettingError
 
 DATA, LEARN, SHOW = map(options.panel, ("Reading and preparing the stream", "Learning", "Output"))
@@ -107,16 +109,17 @@ def play(
         bool | None,
         SHOW(
             "--bound/--no-bound",
-            help="Compute the bound, which needs time and the whole stream in memory; by default for small streams.",
+            help="Show the theory with the bound, which needs the whole stream in memory; by default, --verbose and "
+            "--json compute it for small streams.",
         ),
     ] = None,
     predictions: Annotated[
         str, SHOW(metavar="FILE", help="Write the labels of every round to this file: .csv, .jsonl or .parquet.")
     ] = "",
-    verbose: Annotated[bool, SHOW("--verbose", "-v", help="Show settings, certificate and advice too.")] = False,
+    verbose: Annotated[bool, SHOW("--verbose", "-v", help="Show theory, settings and speed too.")] = False,
     json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
-    """Play a stream: predict and learn round by round, then report the mistakes and what the theory guarantees.
+    """Play a stream: predict and learn round by round, then report the mistakes.
 
     gaptron play clicks.csv --label clicked
 
@@ -177,6 +180,8 @@ def play(
         limit,
         steps,
     )
+    with_theory = verbose or json_ or bool(bound)
+    bound = bound if with_theory else False
     with progress_bar(stream, enabled=not (json_ or progress)) as bar:
         opened = open_run(source, learner, model, context, bar.read)
         statistics = RunStatistics(opened.stream.classes, opened.stream.n_rounds)
@@ -194,12 +199,18 @@ def play(
     if save:
         opened.save(save)
     summary = summarize(opened, result, statistics, bound)
-    summary["informative_bound"] = find_certificate(
-        opened, result, summary["bound"], learner.features, quiet=json_ or progress
-    )
+    summary["next"] = next_step(summary, context, encoded=opened.encoded)
+    if with_theory:
+        summary["informative_bound"] = find_certificate(
+            opened, result, summary["bound"], learner.features, quiet=json_ or progress
+        )
     columns = opened.columns() if opened.encoded else []
     if json_:
         summary["columns"] = [column._asdict() for column in columns] or None
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        show(summary, describe_columns(columns, summary["rounds"], opened.before) if columns else [], verbose)
+        show(
+            summary,
+            describe_columns(columns, summary["rounds"], opened.before) if columns else [],
+            with_theory,
+        )
