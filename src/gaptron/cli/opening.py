@@ -112,7 +112,7 @@ class StreamOptions:
     n_features: int | None
     index_base: str
     header: bool | None
-    text: dict[str, str | None]  # separator, decimal, dates; None: not given
+    text: dict[str, str | None]  # separator, decimal, dates, encoding; None: not given
     unlabelled: str
     grow: bool
     chunk: int | None
