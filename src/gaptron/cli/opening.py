@@ -9,6 +9,7 @@ import typer
 
 from gaptron.cli import columns as table_columns
 from gaptron.cli import options, reading
+from gaptron.cli.learned_from import remember_file
 from gaptron.errors import GaptronError, SettingError
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Opened:
     stream: "AnyStream"
     encoded: bool  # does the learner encode the columns of a table?
     has_rewards: bool
+    path: str  # of the stream, as given
 
     def save(self, path: str) -> None:
         """Save the learner, with what it needs to know to read further files in the same way."""
@@ -136,6 +138,7 @@ class Opened:
             self.learner.reading |= {role: name for role, name in roles.items() if name is not None}
         elif self.stream.index_base is not None:
             self.learner.reading["index_base"] = self.stream.index_base
+        remember_file(self.learner, self.path)
         self.learner.save(path)
 
 
@@ -187,7 +190,7 @@ def open_run(
     if player.classes != opened.classes:
         raise SettingError(f"the classes of the model are not those of {opened.name}")
     has_rewards = roles["reward"] is not None or (isinstance(opened, Stream) and opened.rewards is not None)
-    return Opened(player, opened, encoded, has_rewards)
+    return Opened(player, opened, encoded, has_rewards, stream.path)
 
 
 def _open_table(
