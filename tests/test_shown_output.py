@@ -122,8 +122,9 @@ def test_the_layers_shown_are_those_that_are_checked() -> None:
     ]
 
 
-def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
+def test_the_response_shown_is_that_of_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
+    monkeypatch.setattr("gaptron.serve.coordinator.new_draw_key", lambda: "00" * 32)  # the same draws in every run
     shown, with_actions = _blocks("how-to/serve.md", "json")
     commands, for_actions = _blocks("how-to/serve.md", "bash")[1:3]
     model, decision, outcome = re.findall(r"-d '(.*?)'", commands)
