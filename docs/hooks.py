@@ -337,7 +337,8 @@ FORMULAS = (  # pages whose letters have indices
     "explanation/offpolicy",
     "explanation/theory",
     "how-to/abstention",
-    "how-to/feedback",
+    "how-to/available-labels",
+    "how-to/late-feedback",
     "how-to/offpolicy",
     "reference/notation",
 )
