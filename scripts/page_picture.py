@@ -67,7 +67,7 @@ def _screenshot(chromium: str, path: Path) -> None:
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1200, "height": 860}, color_scheme="light")
-        page.goto(URL)
+        page.goto(f"{URL}/#/triage/overview")
         page.get_by_text("in the last 1,000 outcomes").first.wait_for()
         page.screenshot(path=path)
         browser.close()

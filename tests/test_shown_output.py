@@ -124,7 +124,7 @@ def test_the_layers_shown_are_those_that_are_checked() -> None:
 
 def test_the_response_shown_is_that_of_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
-    monkeypatch.setattr("gaptron.serve.coordinator.new_draw_key", lambda: "00" * 32)  # the same draws in every run
+    monkeypatch.setattr("gaptron.serve.coordinator.new_draw_key", lambda: "0f" * 32)
     shown, with_actions = _blocks("how-to/serve.md", "json")
     commands, for_actions = _blocks("how-to/serve.md", "bash")[1:3]
     model, decision, outcome = re.findall(r"-d '(.*?)'", commands)
@@ -143,5 +143,24 @@ def test_the_response_shown_is_that_of_the_service(tmp_path: Path, monkeypatch: 
         assert response == json.loads(with_actions)
         recorded = service.call("PUT", "/v1/models/news/decisions/visit-1/outcome", outcome).json()
         assert recorded["status"] == "recorded"
+    finally:
+        service.close()
+
+
+def test_the_history_and_segments_shown_are_those_of_the_service(tmp_path: Path) -> None:
+    served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
+    text = (DOCS / "how-to/serve.md").read_text(encoding="utf-8")
+    service = served.Served(tmp_path / "store")
+    try:
+        service.make(features="auto", algorithm="frugal-gaptron", settings={})
+        for event, device in (("a", "phone"), ("b", "laptop"), ("c", "phone")):
+            service.decide(event, None, features={"device": device})
+        service.send_outcome("a", correct=True)
+        service.send_outcome("b", correct=False)
+        shown = re.findall(r'^```json title="(.*?)"\n(.*?)^```', text, re.M | re.S)
+        assert [path for path, _ in shown] == ["history?step=hour", "segments"]
+        for path, body in shown:
+            text = service.call("GET", f"/v1/models/triage/{path}").text
+            assert json.loads(text, parse_float=lambda number: round(float(number), 4)) == json.loads(body)
     finally:
         service.close()

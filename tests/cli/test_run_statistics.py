@@ -24,7 +24,8 @@ def test_the_last_quarter_is_the_same_in_chunks(size):
     for start in range(0, 10, size):
         statistics.add(trace(slice(start, start + size)))
     values = statistics.as_values()
-    assert values["last_quarter"] == {"rounds": 2, "mistakes": 1}
+    assert values["last_quarter"] == {"rounds": 2, "mistakes": 1, "change": "none"}
+    assert values["majority"] == {"label": "b", "mistakes": 6}
     assert values["classes"] == [{"label": k, "rounds": n} for k, n in (("a", 3), ("b", 4), ("c", 3))]
     assert values["confused"][0] == {"truth": "b", "top": "c", "rounds": 2}
     assert len(values["confused"]) == 3

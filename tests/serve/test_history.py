@@ -13,7 +13,7 @@ from gaptron.serve.events import Created
 from gaptron.serve.history import DAY, HOUR, History
 from gaptron.serve.model_state import Model
 from gaptron.serve.replay import load_models, replay
-from gaptron.serve.schemas import DecisionRequest, NewModel
+from gaptron.serve.schemas import NewModel
 from gaptron.serve.segments import MAX_FEATURES, MAX_LENGTH, MAX_VALUES, Segments
 from tests.serve.news import choose, likes, make_news, visits
 from tests.serve.served import START, Served
@@ -29,7 +29,10 @@ def points_of(served: Served, model: str, step: str) -> Any:
 
 def segments_of(served: Served, model: str) -> dict[str, dict[str, Any]]:
     body = served.call("GET", f"/v1/models/{model}/segments").json()
-    return {one["feature"]: {value["value"]: value for value in one["values"]} for one in body["segments"]}
+    return {
+        ("action " if one.get("of_action") else "") + one["feature"]: {value["value"]: value for value in one["values"]}
+        for one in body["segments"]
+    }
 
 
 # --- history ----------------------------------------------------------------------------------------------------------
@@ -120,18 +123,21 @@ def test_features_with_few_values_show_where_the_model_errs(served: Served) -> N
     assert served.call("GET", "/v1/models/triage/segments").json() == {"segments": []}, "x has no names"
 
 
-def test_segments_of_a_model_with_actions_are_those_of_the_context(served: Served) -> None:
+def test_segments_of_a_model_with_actions_are_those_of_the_context_and_the_action_played(served: Served) -> None:
     make_news(served)
-    rewards: dict[str, list[bool]] = defaultdict(list)
+    rewards: dict[str, dict[str, list[bool]]] = {"visitor": defaultdict(list), "action topic": defaultdict(list)}
     for visit in visits(40):
         action = choose(served, visit).json()["action"]
         served.send_outcome(visit["event_id"], "news", correct=likes(visit, action))
-        rewards[visit["context"]["visitor"]].append(likes(visit, action))
+        topic = next(one["features"]["topic"] for one in visit["actions"] if one["id"] == action)
+        for feature, value in (("visitor", visit["context"]["visitor"]), ("action topic", topic)):
+            rewards[feature][value].append(likes(visit, action))
     found = segments_of(served, "news")
-    assert list(found) == ["visitor"]
-    assert {value: 1.0 - one["error_rate"] for value, one in found["visitor"].items()} == pytest.approx(
-        {value: np.mean(one) for value, one in rewards.items()}
-    )
+    assert list(found) == list(rewards)
+    for feature, expected in rewards.items():
+        assert {value: 1.0 - one["error_rate"] for value, one in found[feature].items()} == pytest.approx(
+            {value: np.mean(one) for value, one in expected.items()}
+        )
     assert sum(one["decisions"] for one in points_of(served, "news", "day")) == 40
 
 
@@ -141,9 +147,8 @@ def test_memory_is_limited_whatever_features_are_sent() -> None:
         cells: dict[str, Any] = {f"name-{t}-{i}": "word" for i in range(10)}
         cells |= {"\u0000</script>": "a\u2028", "x" * (MAX_LENGTH + 1): "a", "": "", "free": "text " * 20, "id": f"{t}"}
         cells |= {"full": f"{t % MAX_VALUES}"}
-        request = DecisionRequest(features=cells)
-        segments.decided(request)
-        segments.learned(request, 1.0)
+        segments.decided(cells)
+        segments.learned(cells, 1.0)
     assert len(segments.features) == MAX_FEATURES
     assert segments.features["id"] is segments.features["free"] is None
     found = dict(segments.rates())

@@ -80,7 +80,7 @@ def test_what_is_not_there_is_a_problem_too(served: Served) -> None:
 def test_a_method_that_is_not_served_gets_those_that_are(served: Served) -> None:
     for path, methods in (
         ("/v1/models", "GET, HEAD, POST"),
-        ("/v1/models/triage", "GET, HEAD, PATCH"),
+        ("/v1/models/triage", "DELETE, GET, HEAD, PATCH, PUT"),
         ("/v1/keys", "GET, HEAD, POST"),
         (DECISIONS, "POST"),
     ):

@@ -33,16 +33,16 @@ def play(served: Served, model: str, count: int, *, start: int = 0, **more: Any)
     return [one["decision"] for one in made]
 
 
-def answer(served: Served, model: str, outcomes: list[dict[str, Any]]) -> None:
+def send_outcomes(served: Served, model: str, outcomes: list[dict[str, Any]]) -> None:
     for first in range(0, len(outcomes), 1000):
         body = {"outcomes": outcomes[first : first + 1000]}
         done = served.call("POST", f"/v1/models/{model}/outcomes", body).json()["outcomes"]
         assert all("outcome" in one for one in done)
 
 
-def answer_by_rules(served: Served, model: str, decisions: list[Any], seed: int = 0) -> None:
+def send_outcomes_by_rules(served: Served, model: str, decisions: list[Any], seed: int = 0) -> None:
     draws = np.random.default_rng(seed).random(len(decisions))
-    answer(
+    send_outcomes(
         served,
         model,
         [
@@ -69,7 +69,7 @@ def slow(served: Served) -> Served:
 def test_decisions_that_time_out_as_wrong_count_as_wrong_for_their_label(slow: Served) -> None:
     decisions = play(slow, "slow", 600)
     right = [one["event_id"] for one in decisions if one["label"] == "mail"]
-    answer(slow, "slow", [{"event_id": event, "correct": True} for event in right])
+    send_outcomes(slow, "slow", [{"event_id": event, "correct": True} for event in right])
     slow.pass_time(61)
     report = report_of(slow, "slow")
     labels = {one["label"]: one for one in report["labels"]}
@@ -87,7 +87,7 @@ def test_decisions_that_time_out_as_wrong_count_as_wrong_for_their_label(slow: S
 
 def test_outcomes_that_wait_for_their_timeout_are_counted(slow: Served) -> None:
     decisions = play(slow, "slow", 10)
-    answer(slow, "slow", [{"event_id": one["event_id"], "correct": True} for one in decisions[:8]])
+    send_outcomes(slow, "slow", [{"event_id": one["event_id"], "correct": True} for one in decisions[:8]])
     report = report_of(slow, "slow")
     assert report["counts"]["waiting"] == 8 and report["counts"]["outcomes"] == 0
     assert report["summary"] == (
@@ -135,7 +135,7 @@ def test_a_label_with_fewer_outcomes_leads_to_a_warning_once_it_was_played_often
 def test_single_labels_and_uniform_play_are_estimated_from_the_whole_log(served: Served, tmp_path: Any) -> None:
     """The export of the log has the same rounds, from which `gaptron.offpolicy` computes the same intervals."""
     served.make(name="long", epsilon=0.6, **SMALL)
-    answer_by_rules(served, "long", play(served, "long", 3 * WINDOW))
+    send_outcomes_by_rules(served, "long", play(served, "long", 3 * WINDOW))
     served.stop()
     served.open()
     report = report_of(served, "long")
@@ -160,7 +160,7 @@ def test_an_estimate_that_says_nothing_is_hidden_with_the_reason(served: Served)
     """Without random draws, the log has next to nothing about the other labels."""
     served.make(name="sure", labels=LABELS, algorithm="perceptron", feedback="full", settings={})
     decisions = play(served, "sure", 300)
-    answer(served, "sure", [{"event_id": one["event_id"], "label": "mail"} for one in decisions])
+    send_outcomes(served, "sure", [{"event_id": one["event_id"], "label": "mail"} for one in decisions])
     estimates = {one["label"]: one for one in report_of(served, "sure")["single_label"]}
     assert estimates["mail"]["error_rate"] < 0.1 and "hidden" not in estimates["mail"]
     for label in ("chat", "phone"):
@@ -170,9 +170,9 @@ def test_an_estimate_that_says_nothing_is_hidden_with_the_reason(served: Served)
 
 def test_a_label_that_was_added_is_estimated_since_then(served: Served) -> None:
     served.make(name="grows", epsilon=0.6, labels=LABELS[:2], **SMALL)
-    answer_by_rules(served, "grows", play(served, "grows", 500))
+    send_outcomes_by_rules(served, "grows", play(served, "grows", 500))
     served.call("PATCH", "/v1/models/grows", {"add_labels": ["phone"]})
-    answer_by_rules(served, "grows", play(served, "grows", 1500, start=500))
+    send_outcomes_by_rules(served, "grows", play(served, "grows", 1500, start=500))
     model = served.model("grows")
     assert [model.tally.always(one).mistakes.rounds for one in model.tally.labels] == [2000, 2000, 1500]
     found = {one["label"]: one for one in report_of(served, "grows")["single_label"]}["phone"]
@@ -204,7 +204,7 @@ def test_shadow_mode_shows_what_the_model_would_earn_and_one_patch_makes_it_live
         body = {"decisions": rows[first : first + 50]}
         made = served.call("POST", "/v1/models/shadow/decisions/batch", body).json()["decisions"]
         decided = [(one["decision"], row["x"][0] > 0) for one, row in zip(made, body["decisions"])]
-        answer(
+        send_outcomes(
             served,
             "shadow",
             [{"event_id": one["event_id"], "correct": (one["label"] == "a") == up} for one, up in decided],

@@ -8,12 +8,14 @@ import typer
 
 from gaptron.cli import action_options, options, play_actions, settings
 from gaptron.cli.columns import declared_features, describe_columns
+from gaptron.cli.next_step import next_step
 from gaptron.cli.opening import LearnerOptions, StreamOptions, check_folder, load_model, open_run
 from gaptron.cli.predictions import writer
 from gaptron.cli.progress import progress_bar
 from gaptron.cli.run_statistics import RunStatistics
 from gaptron.cli.running import run
-from gaptron.cli.summary import find_certificate, show, summarize
+from gaptron.cli.summary import find_certificate, summarize
+from gaptron.cli.summary_text import show
 from gaptron.errors import SettingError
 
 DATA, LEARN, SHOW = map(options.panel, ("Reading and preparing the stream", "Learning", "Output"))
@@ -38,6 +40,9 @@ def play(
         bool, LEARN("--observed/--no-observed", help="Bandit feedback: collect evidence about every linear rule.")
     ] = True,
     load: Annotated[str, LEARN(metavar="MODEL", help="Continue with the learner saved in this file.")] = "",
+    grow: Annotated[
+        bool, LEARN("--grow", help="Add labels that the model does not know; by default they are an error.")
+    ] = False,
     save: Annotated[str, LEARN(metavar="MODEL", help="Save the learner to this file.")] = "",
     format_: Annotated[
         str, DATA("--format", help="svmlight, csv, tsv, parquet, npz or vw; by default the extension determines it.")
@@ -83,6 +88,12 @@ def play(
         ),
     ] = "auto",
     header: Annotated[bool | None, options.header(DATA)] = None,
+    separator: Annotated[str, options.separator(DATA)] = "",
+    decimal: Annotated[str, options.decimal(DATA)] = "",
+    dates: Annotated[str, options.dates(DATA)] = "",
+    unlabelled: Annotated[
+        str, DATA(metavar="skip|error", help="What happens to rows of a table that have no label.")
+    ] = "skip",
     chunk: Annotated[
         int | None, DATA(min=1, help="Read this many rounds at a time; by default only large files are read in chunks.")
     ] = None,
@@ -97,16 +108,17 @@ def play(
         bool | None,
         SHOW(
             "--bound/--no-bound",
-            help="Compute the bound, which needs time and the whole stream in memory; by default for small streams.",
+            help="Show the theory with the bound, which needs the whole stream in memory; by default, --verbose and "
+            "--json compute it for small streams.",
         ),
     ] = None,
     predictions: Annotated[
         str, SHOW(metavar="FILE", help="Write the labels of every round to this file: .csv, .jsonl or .parquet.")
     ] = "",
-    verbose: Annotated[bool, SHOW("--verbose", "-v", help="Show settings, certificate and advice too.")] = False,
+    verbose: Annotated[bool, SHOW("--verbose", "-v", help="Show theory, settings and speed too.")] = False,
     json_: Annotated[bool, options.as_json(SHOW)] = False,
 ) -> None:
-    """Play a stream: predict and learn round by round, then report the mistakes and what the theory guarantees.
+    """Play a stream: predict and learn round by round, then report the mistakes.
 
     gaptron play clicks.csv --label clicked
 
@@ -158,12 +170,17 @@ def play(
         features,
         index_base,
         header,
+        {"separator": options.read_separator(separator), "decimal": decimal or None, "dates": dates or None},
+        unlabelled,
+        grow,
         chunk,
         bound,
         shuffle,
         limit,
         steps,
     )
+    with_theory = verbose or json_ or bool(bound)
+    bound = bound if with_theory else False
     with progress_bar(stream, enabled=not (json_ or progress)) as bar:
         opened = open_run(source, learner, model, context, bar.read)
         statistics = RunStatistics(opened.stream.classes, opened.stream.n_rounds)
@@ -177,13 +194,22 @@ def play(
                 doublings=progress,
                 keep_trace=bound is not False,
             )
+    opened = opened.after_run()
     if save:
         opened.save(save)
     summary = summarize(opened, result, statistics, bound)
-    summary["informative_bound"] = find_certificate(
-        opened, result, summary["bound"], learner.features, quiet=json_ or progress
-    )
+    summary["next"] = next_step(summary, context, encoded=opened.encoded)
+    if with_theory:
+        summary["informative_bound"] = find_certificate(
+            opened, result, summary["bound"], learner.features, quiet=json_ or progress
+        )
+    columns = opened.columns() if opened.encoded else []
     if json_:
+        summary["columns"] = [column._asdict() for column in columns] or None
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        show(summary, describe_columns(opened.learner) if opened.encoded else [], verbose)
+        show(
+            summary,
+            describe_columns(columns, summary["rounds"], opened.before) if columns else [],
+            with_theory,
+        )

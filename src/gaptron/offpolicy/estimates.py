@@ -32,6 +32,7 @@ from gaptron.features import ActionEncoder, Features
 from gaptron.offpolicy.action_log import ActionLog
 from gaptron.offpolicy.log import Log
 from gaptron.offpolicy.sums import MistakeSums, mistake_sums
+from gaptron.theory.intervals import wilson
 from gaptron.types import Integers, Matrix, Vector
 
 FIRST_FIT = 64  # rounds before the first fit; until then the predicted reward of every label is 1/K
@@ -60,12 +61,7 @@ def on_policy_of_sums(sums: MistakeSums, level: float) -> Estimate:
     if T < 2 or sums.squares < sums.total:  # some m² < m: not every round is correct or wrong
         variance = (sums.squares - sums.total * value) / max(1, T - 1)
         return _interval(name, T, value, math.sqrt(max(0.0, variance)), level)
-    z = float(ndtri(0.5 + level / 2.0))
-    middle = (value + z * z / (2.0 * T)) / (1.0 + z * z / T)
-    half = z / (1.0 + z * z / T) * math.sqrt(value * (1.0 - value) / T + z * z / (4.0 * T * T))
-    # If all rounds are correct or all are wrong, one end is 0 or 1 up to rounding.
-    low, high = min(value, middle - half), max(value, middle + half)
-    return Estimate(name, value, max(0.0, low), min(1.0, high))
+    return Estimate(name, value, *wilson(value, T, level))
 
 
 def inverse_propensity(weights: Vector, mistakes: Vector, level: float, variance: float = 0.0) -> Estimate:

@@ -59,6 +59,12 @@ class Decided(Struct, omit_defaults=True, gc=False):
     replica: ReplicaStamp | None = None  # None: decided with the model as it was just before this event
     ranking: tuple[int, ...] | None = None  # places of the available actions: the one played, then the others by score
     redacted: bool = False  # later: the features were removed
+    offered: tuple[str, ...] | None = None  # the labels that could be played, if some of the model are retired
+
+    @property
+    def request_as_offered(self) -> DecisionRequest:
+        """The request, limited to the labels that could be played."""
+        return self.request if self.offered is None else structs.replace(self.request, available=self.offered)
 
     @property
     def is_redacted(self) -> bool:
@@ -98,7 +104,11 @@ class Redacted(Struct, omit_defaults=True, gc=False):
     through: int  # seq of the last of them
 
 
-Body = Created | Changed | Decided | OutcomeRecorded | Activated | TimedOut | Redacted
+class Deleted(Struct, omit_defaults=True, gc=False):
+    """The model was deleted. Another model may get its name; these events are not part of it."""
+
+
+Body = Created | Changed | Decided | OutcomeRecorded | Activated | TimedOut | Redacted | Deleted
 KINDS: dict[str, type[Struct]] = {
     "created": Created,
     "changed": Changed,
@@ -107,6 +117,7 @@ KINDS: dict[str, type[Struct]] = {
     "activated": Activated,
     "timed-out": TimedOut,
     "redacted": Redacted,
+    "deleted": Deleted,
 }
 _KIND_OF = {type_: kind for kind, type_ in KINDS.items()}
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()}
@@ -121,6 +132,14 @@ class Event(Struct, frozen=True, gc=False):
     event_id: str | None
     at: int
     body: Any
+
+    def is_since(self, seq: int) -> bool:
+        """Was this decided with the model that event `seq` created, or a later state of it?
+
+        A replica may decide with a deleted model when another one has its name already.
+        """
+        stamp: ReplicaStamp | None = self.body.replica
+        return (self.seq if stamp is None else stamp.seq) >= seq
 
     def row(self) -> Row:
         """Encode the event for the store."""

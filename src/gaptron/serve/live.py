@@ -39,11 +39,12 @@ async def list_decisions(request: Request) -> Response:
     coordinator, now = service.coordinator, service.options.now()
     model, query = coordinator.model(request.path_params["model"]), request.query_params
     limit = min(_number(query.get("limit"), "limit", DEFAULT_LIMIT), MAX_LIMIT)
-    after = _number(query.get("after"), "after", 0)
+    after = max(_number(query.get("after"), "after", 0), model.first_seq)
     label, has_outcome = query.get("label"), _flag(query.get("has_outcome"), "has_outcome")
 
     def wanted(known: Known) -> bool:
-        return label in (None, known.decided.body.label) and has_outcome in (None, known.outcome is not None)
+        is_asked_for = label in (None, known.decided.body.label) and has_outcome in (None, known.outcome is not None)
+        return is_asked_for and model.owns(known.decided)
 
     def search(store: Store, last: int) -> tuple[list[Known], bool]:
         found: list[Known] = []
@@ -126,8 +127,9 @@ async def preview(request: Request) -> Response:
 
 def _preview(model: Model, request: DecisionRequest) -> Preview:
     try:
-        model.adapter.check(request)
-        scored = model.adapter.score(request)
+        limited = model.limited(request)
+        model.adapter.check(limited)
+        scored = model.adapter.score(limited)
     except (InputError, SettingError) as problem:
         raise invalid(str(problem)) from None
     except NotFiniteError as problem:

@@ -15,7 +15,7 @@ from gaptron.serve import draws
 from gaptron.serve.adapter import Adapter, adapter_of, is_correct
 from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
 from gaptron.serve.problems import RefusedError, invalid
-from gaptron.serve.schemas import MAX_LABELS, DecisionRequest, ModelChange, NewModel, Outcome
+from gaptron.serve.schemas import MAX_LABELS, MIN_LABELS, DecisionRequest, ModelChange, NewModel, Outcome
 from gaptron.serve.tally import Tally
 
 WRONG = Outcome(correct=False)
@@ -51,8 +51,12 @@ class Model:
         self.feedback_timeout, self.on_timeout, self.mode = spec.feedback_timeout, spec.on_timeout, spec.mode
         check_timeout(self.on_timeout, self.feedback_timeout, spec.feedback)
         self.adapter = adapter_of(spec)
+        self.retired: list[str] = []  # labels that are not played any more
+        self.display_names: dict[str, str] = {}  # by label
+        self.last_decision_at: int | None = None  # µs
         self.version = 0  # number of outcomes learned from
         self.redacted_through = 0  # outcomes of decisions up to this event are late
+        self.first_seq = self.created_at = 0  # number and time (µs) of the event that created it
         self.seq = 0  # of its last event
         self.pending: dict[str, PendingDecision] = {}
         self.pending_size = 0  # in examples: a decision with actions has one per action
@@ -70,6 +74,10 @@ class Model:
         """The specification, with the features that the first decision settled."""
         return structs.replace(self.spec, features=self.adapter.features)
 
+    def owns(self, decided: Event) -> bool:
+        """Is this a decision of this model, and not of a deleted model with the same name?"""
+        return decided.is_since(self.first_seq)
+
     # --- queries: these change nothing --------------------------------------------------------------------------------
 
     def decide(self, request: DecisionRequest, event_id: str, at: int) -> Decided:
@@ -84,12 +92,14 @@ class Model:
 
     def _decided(self, request: DecisionRequest, event_id: str, at: int) -> Decided:
         """The decision for a request that is within bounds, or in the log already."""
+        limited = self.limited(request)
+        offered = None if limited is request else limited.available
         try:
-            self.adapter.check(request)
-            draw = self.adapter.decide(request, draws.number(self.key, event_id))
+            self.adapter.check(limited)
+            draw = self.adapter.decide(limited, draws.number(self.key, event_id))
             if self.mode == "live" and request.played is not None:
                 raise invalid('"played" is for models in shadow mode: omit it, or change the mode')
-            played = None if self.mode == "live" else self.adapter.check_played(request)
+            played = None if self.mode == "live" else self.adapter.check_played(limited)
         except (InputError, SettingError) as problem:
             raise invalid(str(problem)) from None
         due = None if self.feedback_timeout is None else at + round(1e6 * self.feedback_timeout)
@@ -104,6 +114,7 @@ class Model:
                 due=due,
                 learn_when_due=learn_when_due,
                 ranking=draw.ranking,
+                offered=offered,
             )
         return Decided(
             request,
@@ -114,14 +125,28 @@ class Model:
             shadow_propensity=draw.probability(played),
             due=due,
             learn_when_due=learn_when_due,
+            offered=offered,
         )
+
+    def limited(self, request: DecisionRequest) -> DecisionRequest:
+        """The request, limited to labels that are not retired; the same object if none is."""
+        if not self.retired:
+            return request
+        left = tuple([label for label in request.available or self.adapter.labels if label not in self.retired])
+        if not left:
+            raise invalid(f"all available labels are retired: {', '.join(request.available or ())}")
+        return structs.replace(request, available=left)
 
     def check_outcome(self, outcome: Outcome, decision: Decided) -> None:
         """Refuse an outcome that this model cannot learn from."""
         try:
-            self.adapter.check_outcome(outcome, decision.request, decision.label)
+            self.adapter.check_outcome(outcome, self._learned_request(decision), decision.label)
         except (DecisionError, InputError) as problem:
             raise invalid(str(problem)) from None
+
+    def _learned_request(self, decision: Decided) -> DecisionRequest:
+        """The request as it is learned from. With full information, a retired label may be the true one."""
+        return decision.request if self.spec.feedback == "full" else decision.request_as_offered
 
     def check_change(self, change: ModelChange) -> None:
         """Refuse a change that cannot be made."""
@@ -133,6 +158,8 @@ class Model:
             self.spec.feedback,
         )
         self._check_added(change.add_labels or [])
+        self._check_retired(change)
+        self._check_display_names(change)
         self._check_learner_change(change)
 
     def _check_added(self, added: list[str]) -> None:
@@ -143,6 +170,29 @@ class Model:
             raise invalid("add_labels contains a label that exists already, or the same label twice")
         if len(labels) > MAX_LABELS:
             raise invalid(f"a model has at most {MAX_LABELS} labels, not {len(labels)}")
+
+    def _check_retired(self, change: ModelChange) -> None:
+        if change.retire_labels is UNSET:
+            return
+        labels = self._check_labels("retire_labels", change.retire_labels, change)
+        left = len(labels) - len({*self.retired, *change.retire_labels})
+        if left < MIN_LABELS:
+            raise invalid(f"retire_labels leaves {left} of {len(labels)} labels: at least {MIN_LABELS} must stay")
+        self.adapter.check_can_limit()
+
+    def _check_display_names(self, change: ModelChange) -> None:
+        if change.display_names is not UNSET:
+            self._check_labels("display_names", list(change.display_names), change)
+
+    def _check_labels(self, field: str, named: list[str], change: ModelChange) -> list[str]:
+        """Refuse names that are not labels, and return the labels with those that the change adds."""
+        if self.spec.actions:
+            raise invalid(f"{field} is for models with labels; this one chooses among the actions of each request")
+        labels = [*self.adapter.labels, *(change.add_labels or [])]
+        for label in named:
+            if label not in labels:
+                raise invalid(f"{field} contains {label!r}, which is not a label of this model")
+        return labels
 
     def _check_learner_change(self, change: ModelChange) -> None:
         """Refuse what the learner cannot do, by trying it on a copy."""
@@ -190,10 +240,13 @@ class Model:
                 because they were made with an earlier state of the model.
         """
         body = event.body
-        if isinstance(body, Decided):
+        if isinstance(body, Created):
+            self.first_seq, self.created_at = event.seq, event.at
+        elif isinstance(body, Decided):
             if check and body.replica is None:
                 self._compare(event)
-            self._apply_decided(event, body)
+            if self.owns(event):
+                self._apply_decided(event, body)
         elif isinstance(body, OutcomeRecorded):
             assert decided is not None
             self._apply_outcome(event, body.outcome, decided)
@@ -231,6 +284,7 @@ class Model:
     def _apply_decided(self, event: Event, decision: Decided) -> None:
         assert event.event_id is not None
         self.adapter.settle(decision.request)
+        self.last_decision_at = event.at
         if decision.learn_when_due:
             assert decision.due is not None
             self.pending[event.event_id] = PendingDecision(event.seq, event.event_id, event.at, decision)
@@ -275,10 +329,10 @@ class Model:
         if not decision.is_in_bounds:
             self.tally.unusable += 1
             return
-        self.adapter.learn(decision.request, decision.label, decision.propensity, outcome)
+        self.adapter.learn(self._learned_request(decision), decision.label, decision.propensity, outcome)
         self.version += 1
         error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
-        played, n_available = self.adapter.tally_key(decision.label), self.adapter.n_available(decision.request)
+        played, n_available = self.adapter.tally_key(decision.label), self.adapter.n_available(decision.request_as_offered)
         self.tally.learned(played, decision, at, error, delay=delay, n_available=n_available)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:
@@ -288,6 +342,14 @@ class Model:
         if change.add_labels is not UNSET:
             self.tally.add_labels(len(change.add_labels))
             self.tally.changed(at, f"labels added: {', '.join(change.add_labels)}")
+        if change.retire_labels is not UNSET:
+            retired = [label for label in dict.fromkeys(change.retire_labels) if label not in self.retired]
+            self.retired += retired
+            self.tally.changed(at, f"labels retired: {', '.join(retired)}")
+        if change.display_names is not UNSET:
+            changed = {**self.display_names, **change.display_names}
+            self.display_names = {label: name for label, name in changed.items() if name is not None}
+            self.tally.changed(at, f"display names: {', '.join(change.display_names)}")
         if change.feedback_timeout is not UNSET:
             self.feedback_timeout = change.feedback_timeout
             limit = "none" if self.feedback_timeout is None else f"{self.feedback_timeout:g} s"

@@ -43,7 +43,10 @@ class Replica:
 
     async def refresh(self) -> None:
         """Load the models that were published since the last call."""
-        for name, seq in await asyncio.to_thread(self._store.published):
+        published = await asyncio.to_thread(self._store.published)
+        for name in self.models.keys() - dict(published).keys():  # deleted
+            del self.models[name]
+        for name, seq in published:
             known = self.models.get(name)
             if known is None or known.seq != seq:
                 self.models[name] = await asyncio.to_thread(self._fetch, name)
@@ -81,7 +84,7 @@ class Replica:
                 return Known(event).decision(model.adapter.labels), False
             known = await self._find(model, event_id)
             assert known is not None
-        known.check_same(request)
+        known.check_same(request, model.first_seq)
         return known.decision(await self._labels(name, known)), True
 
     async def decide_batch(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
@@ -100,7 +103,7 @@ class Replica:
         """Return a durable decision and its outcome."""
         model = self.model(name)
         known = await self._find(model, event_id)
-        if known is None:
+        if known is None or not model.owns(known.decided):
             raise not_found(f"model {name!r} has no decision for event {event_id!r}")
         return known.record(await self._labels(name, known))
 

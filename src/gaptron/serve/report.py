@@ -137,8 +137,8 @@ def _summary(facts: Facts, errors: Any, shadow: dict[str, Any] | None) -> str:
 
 def _decisions(facts: Facts) -> str:
     tally = facts.tally
-    answered = (tally["outcomes"] + tally["waiting"]) / tally["decisions"]
-    decisions = f"{_number(tally['decisions'], 'decision')}, {_percent(answered)} with an outcome"
+    with_outcome = (tally["outcomes"] + tally["waiting"]) / tally["decisions"]
+    decisions = f"{_number(tally['decisions'], 'decision')}, {_percent(with_outcome)} with an outcome"
     if tally["timed_out"]:
         decisions += f", {_percent(tally['timed_out'] / tally['decisions'])} timed out and counted as wrong"
     return decisions

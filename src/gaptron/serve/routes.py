@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gaptron.serve import aggregates, endpoints, live, schemas
+from gaptron.serve import aggregates, endpoints, live, management, schemas
 from gaptron.serve.operation import Operation
 from gaptron.serve.personalizer import operations as personalizer
 
@@ -33,8 +33,11 @@ OPERATIONS = (
     Operation("POST", "/v1/models", endpoints.create_model, "admin", schemas.NewModel,
               {201: schemas.ModelInfo}, (*BODY, 409)),
     Operation("GET", MODEL, endpoints.get_model, "read", responses={200: schemas.ModelInfo}, problems=(404,)),
+    Operation("PUT", MODEL, management.put_model, "admin", schemas.ModelSpec,
+              {201: schemas.ModelInfo, 200: schemas.ModelInfo}, (*BODY, 409)),
     Operation("PATCH", MODEL, endpoints.change_model, "admin", schemas.ModelChange,
               {200: schemas.ModelInfo}, (*BODY, 404)),
+    Operation("DELETE", MODEL, management.delete_model, "admin", responses={204: None}, problems=(404,)),
     Operation("GET", MODEL + "/report", endpoints.get_report, "read",
               responses={200: schemas.Report}, problems=(404,)),
     Operation("GET", MODEL + "/events", endpoints.stream_reports, "read",
@@ -57,8 +60,6 @@ OPERATIONS = (
     Operation("GET", "/openapi.json", endpoints.openapi_document, responses={200: OBJECT}),
     Operation("GET", "/api", endpoints.api_page, responses={200: str}, media_type="text/html"),
     Operation("GET", "/", endpoints.index_page, responses={200: str}, media_type="text/html"),
-    Operation("GET", "/page.js", endpoints.page_script, responses={200: str}, media_type="text/javascript"),
-    Operation("GET", "/page.css", endpoints.page_style, responses={200: str}, media_type="text/css"),
-    Operation("GET", "/favicon.svg", endpoints.page_icon, responses={200: str}, media_type="image/svg+xml"),
+    Operation("GET", "/page/{file}", endpoints.page_file, responses={200: str}, problems=(404,), media_type="*/*"),
     *personalizer.OPERATIONS,
 )  # fmt: skip

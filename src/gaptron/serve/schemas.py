@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gaptron.data.values import MIN_PROPENSITY
 from gaptron.types import MOST_ACTIONS
 
-MAX_LABELS, MAX_FEATURES, MAX_BATCH = 1000, 10_000, 1000
+MIN_LABELS, MAX_LABELS, MAX_FEATURES, MAX_BATCH = 2, 1000, 10_000, 1000
 MAX_BODY_BYTES = 1 << 20
 DEFAULT_EPSILON = 0.02  # with bandit feedback; without uniform draws, the log cannot evaluate another policy
 MIN_TIMEOUT, MAX_TIMEOUT = 5.0, 7 * 86_400.0  # seconds
@@ -23,6 +23,7 @@ EventId = Annotated[
     str, Meta(pattern=EVENT_ID_PATTERN, description="Your id of the event: letters, digits and . _ : -, at most 128.")
 ]
 Label = Annotated[str, Meta(min_length=1, max_length=128)]
+DisplayName = Annotated[str, Meta(min_length=1, max_length=128)]
 ActionId = Annotated[str, Meta(min_length=1, max_length=256)]
 Labels = Annotated[list[Label], Meta(max_length=MAX_LABELS, extra_json_schema={"uniqueItems": True})]
 Probability = Annotated[float, Meta(gt=0.0, le=1.0, extra_json_schema={"minimum": MIN_PROPENSITY})]
@@ -45,11 +46,12 @@ class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 # --- models ---------------------------------------------------------------------------------------------------
 
 
-class NewModel(Schema, kw_only=True):
-    """A model to create: it chooses between fixed labels, or among the actions that each request brings."""
+class ModelSpec(Schema, kw_only=True):
+    """A model's specification: it chooses between fixed labels, or among the actions that each request brings."""
 
-    name: Name
-    labels: Annotated[Labels, Meta(min_length=2)] | None = None
+    name: Name | None = None
+    """The path names the model; if given, it must be the same."""
+    labels: Annotated[Labels, Meta(min_length=MIN_LABELS)] | None = None
     """Required unless `actions` is true."""
     actions: bool = False
     """Every decision brings its own actions, each with its own features."""
@@ -84,6 +86,12 @@ class NewModel(Schema, kw_only=True):
             self.features = "auto"
 
 
+class NewModel(ModelSpec, kw_only=True):
+    """A model to create."""
+
+    name: Name
+
+
 class ModelChange(Schema, kw_only=True):
     """Changes to a model; omitted fields keep their values."""
 
@@ -93,6 +101,10 @@ class ModelChange(Schema, kw_only=True):
     mode: Mode | UnsetType = UNSET
     epsilon: Share | UnsetType = UNSET
     """The share of decisions drawn uniformly."""
+    retire_labels: Annotated[Labels, Meta(min_length=1)] | UnsetType = UNSET
+    """Labels that are never played again. Their history stays."""
+    display_names: dict[Label, DisplayName | None] | UnsetType = UNSET
+    """How to show these labels to people; null: as they are. Requests, responses and the log use the labels."""
 
     def __post_init__(self) -> None:
         if self.mode == "apprentice":
@@ -122,13 +134,21 @@ class ModelInfo(Schema, kw_only=True):
     """The number of outcomes learned from."""
     notes: list[str] = []
     """What to know about this configuration."""
+    retired: list[str] = []
+    """Labels that are not played any more."""
+    display_names: dict[str, str] = {}
+    """How to show labels to people, where it differs from the label."""
+    state: Literal["live", "shadow"]
+    created_at: str
+    last_decision_at: str | None = None
 
 
-class QuarantinedModel(Schema):
+class QuarantinedModel(Schema, omit_defaults=False):
     """A model that could not be restored from the log, or failed: requests for it are refused with 503."""
 
     name: Name
     reason: str
+    state: Literal["quarantined"] = "quarantined"
 
 
 class ModelList(Schema):
@@ -434,6 +454,8 @@ class Segment(Schema, kw_only=True):
     """A feature with at most 20 values, the most frequent ones first."""
 
     feature: str
+    of_action: bool = False
+    """A feature of the action that was played, not of the context."""
     values: list[SegmentValue]
 
 

@@ -28,6 +28,11 @@ class State(msgspec.Struct):
     pending: list[PendingDecision]
     tally: Tally
     redacted_through: int = 0
+    first_seq: int = 0
+    created_at: int = 0
+    last_decision_at: int | None = None
+    retired: list[str] = []
+    display_names: dict[str, str] = {}
 
 
 def pack(model: Model, *, for_replica: bool = False) -> bytes:
@@ -47,6 +52,11 @@ def pack(model: Model, *, for_replica: bool = False) -> bytes:
         pending=[] if for_replica else sorted(model.pending.values(), key=lambda pending: pending.seq),
         tally=Tally() if for_replica else model.tally,
         redacted_through=model.redacted_through,
+        first_seq=model.first_seq,
+        created_at=model.created_at,
+        last_decision_at=model.last_decision_at,
+        retired=model.retired,
+        display_names=model.display_names,
     )
     tree = {"model": msgspec.json.encode(state).decode(), "learner": model.adapter.tree()}
     data = model_file.packed(tree, f"snapshot of {model.name}")
@@ -70,6 +80,9 @@ def unpack(data: bytes) -> Model:
         model.feedback_timeout, model.on_timeout, model.mode = state.feedback_timeout, state.on_timeout, state.mode
         model.version, model.seq, model.tally = state.version, state.seq, state.tally
         model.redacted_through = state.redacted_through
+        model.first_seq, model.created_at = state.first_seq, state.created_at
+        model.last_decision_at = state.last_decision_at
+        model.retired, model.display_names = state.retired, state.display_names
         model.restore_pending(state.pending)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise ModelFileError("snapshot", f"not a model of this version: {problem}") from None

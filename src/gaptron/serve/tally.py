@@ -11,7 +11,7 @@ from gaptron.offpolicy.sums import MistakeSums, WeightedSums
 from gaptron.serve.events import Decided
 from gaptron.serve.history import History
 from gaptron.serve.performance import Performance
-from gaptron.serve.segments import Segments
+from gaptron.serve.segments import Segments, features_of, features_of_action
 
 T = TypeVar("T")
 
@@ -67,6 +67,7 @@ class Tally(Struct):
     shadow_model: WeightedSums = WeightedSums()  # shadow mode: of what the model would have played
     history: History = field(default_factory=History)
     segments: Segments = field(default_factory=Segments)
+    action_segments: Segments = field(default_factory=Segments)  # by the features of the action that was played
 
     @property
     def total(self) -> Performance:
@@ -85,7 +86,8 @@ class Tally(Struct):
         """Count a decision for a label (its code) or an action (its id), made at this time."""
         self.decisions += 1
         self.history.decided(at)
-        self.segments.decided(decision.request)
+        self.segments.decided(features_of(decision))
+        self.action_segments.decided(features_of_action(decision))
         counts = self._new_counts(played)
         counts.played += 1
         counts.pending += decision.learn_when_due
@@ -143,7 +145,8 @@ class Tally(Struct):
             counts.always = self.always(counts).add(1.0 / propensity, error)
         self.mistakes = self.mistakes.add(error)
         self.history.learned(at, error)
-        self.segments.learned(decision.request, error)
+        self.segments.learned(features_of(decision), error)
+        self.action_segments.learned(features_of_action(decision), error)
         self.uniform = self.uniform.add(1.0 / (n_available * propensity), error)
         if decision.shadow_propensity is not None:
             self.shadow_played = self.shadow_played.add(error)

@@ -8,10 +8,10 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any, NamedTuple
@@ -26,7 +26,8 @@ _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # one that does not end its line
 NO_MEMORY = "there is not enough memory to read it at once: read it in chunks"
 CHUNK_BYTES = 1 << 20  # read at a time
-LINE_FEED, SPACE = 10, 32
+LINE_FEED, SPACE, QUOTE = 10, 32, 34
+LONGEST_QUOTED = 1 << 20  # bytes; a quotation mark that is not closed for longer is an error
 MAX_EXPANSION = "GAPTRON_MAX_EXPANSION"  # environment variable: how many times longer unpacked data may be
 USUAL_EXPANSION = 200.0
 ALWAYS_UNPACKED = 1 << 28  # bytes that are unpacked whatever their ratio
@@ -195,6 +196,23 @@ def max_expansion() -> float:
     return limit
 
 
+class _Quoting(NamedTuple):
+    """How records are found whose quoted cells may contain line ends."""
+
+    record: re.Pattern[bytes]  # one record; a quotation mark that is never closed is a plain character
+    closed: re.Pattern[bytes]  # as many whole records as possible
+
+
+@cache
+def _quoting(separators: str) -> _Quoting:
+    between = re.escape(separators.encode())
+    quoted = rb'"(?:[^"]++|"")*+"[^%b\n]*+' % between
+    plain = rb'(?:[^"%b\n][^%b\n]*+)?+' % (between, between)
+    record = rb"(?:%b|[^%b\n]*+)(?:[%b](?:%b|[^%b\n]*+))*+(?:\n|\Z)" % (quoted, between, between, quoted, between)
+    closed = rb"(?:(?:%b|%b)(?:[%b](?:%b|%b))*+(?:\n|\Z))*+" % (quoted, plain, between, quoted, plain)
+    return _Quoting(re.compile(record), re.compile(closed))
+
+
 class Text(NamedTuple):
     """Consecutive lines, as bytes."""
 
@@ -203,6 +221,7 @@ class Text(NamedTuple):
     data: bytes
     comment: bytes | None
     line_feeds: int | None = None  # their number, where it is known
+    separators: str = ""  # of cells, where quoted cells contain line ends, so that a round may have several lines
 
     @property
     def max_lines(self) -> int:
@@ -223,11 +242,33 @@ class Text(NamedTuple):
         return self._replace(data=short[:size].tobytes())
 
     def records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the number and content of each line that contains a round: not blank, without its comment."""
+        """Yield the number and content of each line that contains a round: not blank, without its comment.
+
+        A round whose quoted cells contain line ends has several lines and the number of its first one.
+        """
+        if self.separators:
+            yield from self._records_of_several_lines()
+            return
         for number, line in enumerate(io.BytesIO(self.data), self.first):
             content = line if self.comment is None else line.partition(self.comment)[0]
             if content.strip():
                 yield number, content
+
+    def _records_of_several_lines(self) -> Iterator[tuple[int, bytes]]:
+        number = self.first
+        for match in _quoting(self.separators).record.finditer(self.data):
+            content = match[0]
+            if content.strip():
+                yield number, content
+            number += content.count(b"\n")
+
+    def quoted(self, separators: str) -> "Text":
+        """Return the same lines, with quoted line ends if there are any. Single marks may cause a false alarm."""
+        if b'"' not in self.data:
+            return self
+        data = np.frombuffer(self.data, dtype=np.uint8)
+        marks = np.cumsum(data == QUOTE, dtype=np.uint8)  # modulo 256
+        return self._replace(separators=separators) if (marks[data == LINE_FEED] & 1).any() else self
 
     def check_line_ends(self) -> None:
         """Raise an error for a carriage return inside a line, which only some programs read as a line end."""
@@ -254,6 +295,28 @@ def read_text(source: Source, rows: int | None, comment: bytes | None = None) ->
             if data:
                 yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment, lines)
             first += lines or 0
+
+
+def whole_records(texts: Iterable[Text], separators: str) -> Generator[Text, None, None]:
+    """Join texts that were cut inside a quoted cell."""
+    waiting: Text | None = None
+    for text in texts:
+        joined = text if waiting is None else waiting._replace(data=waiting.data + text.data, line_feeds=None)
+        if len(joined.data) - len(text.data) < LONGEST_QUOTED and _ends_in_quotes(joined.data, separators):
+            waiting = joined
+            continue
+        waiting = None
+        yield joined
+    if waiting is not None:
+        yield waiting
+
+
+def _ends_in_quotes(data: bytes, separators: str) -> bool:
+    """Is the last cell quoted and not closed, so that it continues in the next text?"""
+    if count_byte(data, QUOTE) % 2 == 0:
+        return False
+    closed = _quoting(separators).closed.match(data)
+    return closed is not None and closed.end() < len(data)
 
 
 def _line_chunks(file: Any, rows: int) -> Iterator[tuple[bytes, int]]:

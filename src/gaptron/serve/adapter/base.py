@@ -219,6 +219,9 @@ class Adapter:
             return {"reward": outcome.reward}
         return {"correct": is_correct(outcome, played)}
 
+    def check_can_limit(self) -> None:
+        """Refuse if the algorithm cannot leave labels out."""
+
     def grow(self, labels: list[str]) -> None:
         """Add labels."""
         raise NotImplementedError

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gaptron.algorithms import load
 from gaptron.data.labels import Classes
 from gaptron.learner import Learner
 from gaptron.serve.adapter.base import Adapter, Scored, as_matrix, check_numbers
@@ -124,6 +125,12 @@ class LabelAdapter(Adapter):
             available=self._limits(request),
             **feedback,
         )
+
+    def check_can_limit(self) -> None:
+        """Refuse if the algorithm cannot leave labels out."""
+        name = self.learner.algorithm
+        if not load(name).CARD.available:
+            raise invalid(f"{name} cannot leave labels out: create a model with another algorithm to retire labels")
 
     def grow(self, labels: list[str]) -> None:
         """Add labels."""

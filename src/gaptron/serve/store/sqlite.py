@@ -15,7 +15,7 @@ from typing import IO
 
 from gaptron.errors import SettingError
 from gaptron.serve.events import Row
-from gaptron.serve.store import Found, Key, Redaction, Snapshot
+from gaptron.serve.store import Found, Key, Lifetime, Redaction, Snapshot, lifetimes_of
 from gaptron.serve.store.migrations import migrations
 
 try:
@@ -30,6 +30,9 @@ OLD_SNAPSHOTS = (
     "(select seq from snapshots where model = ? order by seq desc limit 1 offset 1)"
 )
 COLUMNS = "seq, model, kind, event_id, at, body"
+FORGET = [  # what is not needed of a deleted model
+    f"delete from {table} where model = ? and seq < ?" for table in ("snapshots", "replay_starts")
+]
 
 
 class SqliteStore:
@@ -99,9 +102,14 @@ class SqliteStore:
                 writer.execute("insert or replace into snapshots values (?, ?, ?)", snapshot)
                 writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
             for redaction in redactions:
-                writer.execute("insert or replace into replay_starts values (?, ?, ?)", redaction.start)
+                if redaction.start is not None:
+                    writer.execute("insert or replace into replay_starts values (?, ?, ?)", redaction.start)
                 changed = [(body, seq) for seq, body in redaction.bodies]
                 writer.executemany("update log set body = ? where seq = ?", changed)
+            for row in rows:
+                if row.kind == "deleted":
+                    for sql in FORGET:
+                        writer.execute(sql, (row.model, row.seq))
             writer.execute("commit")
         except BaseException:
             if writer.in_transaction:
@@ -113,9 +121,10 @@ class SqliteStore:
         found = self._reading().execute("select seq, at from log order by seq desc limit 1").fetchone()
         return found or (0, 0)
 
-    def models(self) -> list[tuple[str, int]]:
-        """Use the index of first rows."""
-        return self._reading().execute("select model, seq from log where kind = 'created' order by seq").fetchall()
+    def lifetimes(self) -> list[Lifetime]:
+        """Use the index of first and last rows."""
+        sql = "select model, kind, seq from log where kind in ('created', 'deleted') order by seq"
+        return lifetimes_of(self._reading().execute(sql).fetchall())
 
     def read(
         self, after: int = 0, model: str | None = None, until: int | None = None

@@ -31,10 +31,10 @@ from gaptron.streams.actions.ids import NO_IDS
 from gaptron.streams.actions.rounds import PLAYED, REWARDS, RIGHT, NamedRounds, Round, RoundCollector, short_id
 from gaptron.streams.columns import Column, check_unique, find_column
 from gaptron.streams.raw_chunk import ErrorAt
+from gaptron.streams.separator import SEPARATORS
 from gaptron.streams.source import Source
 from gaptron.types import Flags, Integers
 
-DELIMITERS = {"csv": ",", "tsv": "\t"}
 USUAL = {
     "round": ("round",),
     "action": ("action",),
@@ -68,7 +68,7 @@ class _Table(NamedTuple):
 
 def read(source: Source, format: str, roles: Roles) -> NamedRounds:
     """Read a table; `format` is csv, tsv or parquet."""
-    table = _parquet(source) if format == "parquet" else _text(source, DELIMITERS[format])
+    table = _parquet(source) if format == "parquet" else _text(source, SEPARATORS[format])
     check_unique(source.name, table.names)
     places = _places(source.name, table.names, roles)
     by_role = {role: table.cells[at] for role, at in places.items()}
@@ -235,8 +235,8 @@ def _changes(cells: list[Any]) -> Flags:
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def _text(source: Source, delimiter: str) -> _Table:
-    options = csv_text.CsvOptions(header=True, delimiter=delimiter, numeric=False, labelled=False)
+def _text(source: Source, separator: str) -> _Table:
+    options = csv_text.CsvOptions(header=True, usual=separator, numeric=False, labelled=False)
     for chunk in csv_text.read(source, None, options, lambda chunk: chunk):
         return _cells(chunk.table(), chunk.text.error_at, text=True)
     raise StreamError(source.name, "contains no rounds")

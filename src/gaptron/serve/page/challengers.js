@@ -1,0 +1,63 @@
+// Other algorithms that learn from the same events without deciding, compared with the model.
+
+import { call, modelPath, optional } from "./api.js";
+import { range } from "./chart.js";
+import { h, named, patch } from "./dom.js";
+import { count, interval, measure, plural, rate, time, value } from "./format.js";
+
+export const title = "Challengers";
+const TEXT = { better: "better than the model", worse: "worse than the model", unknown: "not decided yet" };
+
+export function view(root, model) {
+  const message = h("p", { role: "status" }), body = h("div");
+  const field = (text, note, input) => h("label", { class: "field" }, h("span", {}, text), input, h("small", {}, note));
+  const form = h("form", { onsubmit: (event) => { event.preventDefault(); add(); } }, h("h3", {}, "Add a challenger"),
+    field("Name", "Lowercase letters, digits and -.", h("input", { type: "text", name: "name", required: true, pattern: "[a-z0-9][a-z0-9\\-]{0,63}", autocomplete: "off" })),
+    field("Algorithm", "As for gaptron algorithms, such as epsilon-greedy.", h("input", { type: "text", name: "algorithm", required: true, autocomplete: "off", spellcheck: "false" })),
+    field("Settings", "A JSON object; empty for the algorithm's own.", h("input", { type: "text", name: "settings", autocomplete: "off", spellcheck: "false" })),
+    h("button", { class: "main" }, "Add"));
+  root.append(h("h2", {}, "Challengers"), h("p", { class: "note" }, "At most five other algorithms learn from the same events. They never decide: each is evaluated on the logged decisions by their propensities, before it learns."), message, body, form);
+
+  async function act(path, options, done) {
+    try {
+      await call(`${modelPath(model.name)}/${path}`, options);
+      message.textContent = done;
+      await refresh(model);
+      return true;
+    } catch (problem) {
+      message.textContent = `Nothing was changed: ${problem.message}.`;
+      return false;
+    }
+  }
+
+  async function add() {
+    const { name, algorithm, settings } = form.elements;
+    let given = {};
+    try {
+      if (settings.value.trim()) given = JSON.parse(settings.value);
+    } catch {
+      return void (message.textContent = 'Settings must be a JSON object, such as {"epsilon": 0.1}.');
+    }
+    if (await act(`challengers/${encodeURIComponent(name.value)}`, { method: "PUT", body: { algorithm: algorithm.value, settings: given } }, `${name.value} was added.`)) form.reset();
+  }
+
+  const remove = (name) => confirm(`Remove the challenger ${name}?`) && act(`challengers/${encodeURIComponent(name)}`, { method: "DELETE" }, `${name} was removed.`);
+  const promote = (name) => confirm(`Let ${name} decide from now on? The log keeps the change.`) && act("promote", { method: "POST", body: { challenger: name } }, `${name} decides now.`);
+
+  async function refresh(info) {
+    const found = await optional(`${modelPath(model.name)}/challengers`);
+    const challengers = found?.challengers ?? [], rewards = info.actions;
+    form.hidden = found === null;
+    const estimate = (one) => {
+      const [low, high] = [value(one.low, rewards), value(one.high, rewards)].sort((a, b) => a - b);
+      return range({ value: value(one.error_rate, rewards), low, high }, rate(one.error_rate, rewards), `${measure(rewards)}, 95 % interval ${interval(one, rewards)}.`);
+    };
+    patch(body, challengers.length === 0 ? h("p", {}, found ? "There is no challenger yet." : "This service has no challengers.") :
+      challengers.map((one) => h("section", { class: "tile", "data-key": one.name },
+        h("div", { class: "row apart" }, h("h3", {}, named(one.name)), h("div", { class: "row" }, h("button", { type: "button", "aria-label": `Promote ${one.name}`, onclick: () => promote(one.name) }, "Promote"), h("button", { type: "button", "aria-label": `Remove ${one.name}`, onclick: () => remove(one.name) }, "Remove"))),
+        h("p", {}, `${one.algorithm} `, h("code", {}, JSON.stringify(one.settings ?? {})), `, ${plural(one.decisions, "decision")} since ${typeof one.since === "string" ? time(one.since) : count(one.since)}`),
+        h("div", { class: "bars" }, h("div", { class: "name" }, "challenger"), estimate(one), h("small", {}, interval(one, rewards)), one.live && [h("div", { class: "name" }, "model"), estimate(one.live), h("small", {}, interval(one.live, rewards))]),
+        one.stopped ? h("p", { class: "warning" }, `Stopped: ${one.stopped}`) : h("p", { class: one.comparison === "better" ? "good" : "note" }, (TEXT[one.comparison] ?? TEXT.unknown) + (one.decisions_needed ? `: about ${plural(one.decisions_needed, "more decision")} needed` : "")))));
+  }
+  return refresh;
+}

@@ -1,0 +1,130 @@
+// The start: the models as cards with a curve, and a form that creates one.
+
+import { call, hasKey, modelPath, optional } from "./api.js";
+import { sparkline } from "./chart.js";
+import { h, patch, snippet } from "./dom.js";
+import { interval, measure, percent, plural, rate, value } from "./format.js";
+
+const EVERY = 5; // updates between two readings of the reports
+const MAX_REPORTS = 30;
+
+export function view(root) {
+  const cards = h("div"), form = h("details", {}, h("summary", {}, "Create a model"));
+  const content = creation();
+  const reports = {};
+  let updates = 0;
+  root.append(cards, form);
+  form.append(content);
+  return async (models) => {
+    if (updates === 0) form.open = models.length === 0;
+    if (updates++ % EVERY === 0) {
+      for (const { name } of models.slice(0, MAX_REPORTS)) reports[name] = await optional(`${modelPath(name)}/report`);
+    }
+    patch(cards, h("h2", {}, models.length ? "Models" : "There is no model yet"),
+      models.length === 0 && h("p", {}, "A model chooses a label or an action for each request and learns from what you report back. Create one here; the snippets below the form then use it."),
+      h("div", { class: "tiles cards" }, models.map((info) => card(info, reports[info.name]))));
+  };
+}
+
+function card(info, report) {
+  const curve = (report?.recent?.curve ?? []).map((one) => value(one.error_rate, info.actions));
+  const recent = report?.recent;
+  return h("a", { class: "tile", href: `#/${info.name}/overview`, "data-key": info.name }, h("h3", {}, info.name),
+    h("p", {}, info.actions ? "actions of each request" : plural(info.labels.length, "label"), info.mode === "shadow" && ", shadow mode"),
+    h("p", {}, plural(info.decisions, "decision"), report && info.decisions > 0 && `, ${percent((report.counts.outcomes + (report.counts.waiting ?? 0)) / info.decisions)} with feedback`),
+    recent && h("p", { class: "large" }, rate(recent.error_rate, info.actions)),
+    recent && h("p", {}, `${measure(info.actions).toLowerCase()} of the last ${plural(recent.outcomes, "outcome")}, ${interval(recent, info.actions)}`),
+    sparkline(curve, `${measure(info.actions)} over the last outcomes; the line below is 0`));
+}
+
+// --- creating a model ---------------------------------------------------------------------------------------------
+
+const option = (name, text, checked, note) => h("label", { class: "option" }, h("input", { type: "radio", name, value: text[0], checked }), ` ${text[1]}`, note && h("small", {}, ` ${note}`));
+const field = (title, note, ...children) => h("label", { class: "field" }, h("span", {}, title), children, h("small", {}, note));
+
+function creation() {
+  const message = h("p", { role: "status" }), snippets = h("div");
+  const labels = field("Labels", "One per line: what the model chooses between.", h("textarea", { name: "labels", rows: 4, spellcheck: "false" }));
+  const form = h("form", { id: "new-model", onsubmit: (event) => { event.preventDefault(); create(form, message, snippets); } },
+    field("Name", "Lowercase letters, digits and -.", h("input", { type: "text", name: "name", required: true, pattern: "[a-z0-9][a-z0-9\\-]{0,63}", autocomplete: "off" })),
+    h("fieldset", {}, h("legend", {}, "What it chooses"),
+      option("chooses", ["labels", "one of the same labels every time"], true),
+      option("chooses", ["actions", "one of the actions that each request brings"], false, "(articles, offers: each with its own features)"), labels),
+    h("fieldset", {}, h("legend", {}, "Features"),
+      option("features", ["auto", "have names"], true, "(text, numbers, yes or no)"), option("features", ["numbers", "are a list of numbers"], false, "(always as many as in the first request)")),
+    h("fieldset", {}, h("legend", {}, "What your feedback means"),
+      option("feedback", ["bandit", "whether the choice was right, or its reward"], true, "(clicks, sales, corrections without the right label)"),
+      option("feedback", ["full", "which one was right"], false, "(somebody checks every case)")),
+    h("fieldset", {}, h("legend", {}, "How long feedback may take"),
+      h("div", { class: "row" }, h("input", { type: "number", name: "timeout", min: "0.1", step: "any", "aria-label": "Timeout" }),
+        h("select", { name: "unit", "aria-label": "Unit of the timeout" }, [["60", "minutes"], ["1", "seconds"], ["3600", "hours"], ["86400", "days"]].map(([size, name]) => h("option", { value: size }, name))),
+        h("small", {}, "Empty: no limit. Otherwise 5 seconds to 7 days.")),
+      option("on_timeout", ["ignore", "no feedback in time says nothing"], true),
+      option("on_timeout", ["wrong", "no feedback in time means that the choice was wrong"], false, "(no click; all feedback is then learned at the timeout)")),
+    h("button", { class: "main" }, "Create the model"), message);
+  form.addEventListener("change", () => { labels.hidden = form.elements.chooses.value === "actions"; });
+  return h("div", {}, form, snippets);
+}
+
+async function create(form, message, snippets) {
+  const fields = form.elements, spec = { name: fields.name.value, feedback: fields.feedback.value, on_timeout: fields.on_timeout.value };
+  if (fields.features.value === "auto") spec.features = "auto";
+  if (fields.chooses.value === "actions") spec.actions = true;
+  else spec.labels = fields.labels.value.split("\n").map((one) => one.trim()).filter(Boolean);
+  if (fields.chooses.value === "actions" && fields.features.value !== "auto") return void (message.textContent = "Models with actions take named features here; with numbers, create them over HTTP with the number of features.");
+  if (fields.timeout.value) spec.feedback_timeout = Number(fields.timeout.value) * Number(fields.unit.value);
+  message.textContent = "Creating and compiling the model; this takes a few seconds.";
+  try {
+    const info = await call("v1/models", { method: "POST", body: spec });
+    message.replaceChildren(`The model ${info.name} is ready. `, h("a", { href: `#/${info.name}/overview` }, "Open it"));
+    patch(snippets, snippetsOf(info));
+    snippets.scrollIntoView({ block: "nearest" });
+  } catch (problem) {
+    message.textContent = `The model was not created: ${problem.message}.`;
+  }
+}
+
+// --- snippets -----------------------------------------------------------------------------------------------------
+
+const literal = (json) => json.replaceAll("true", "True");
+
+export function snippetsOf(info) {
+  const base = location.href.split("#")[0].replace(/\/$/, "");
+  const url = `${base}/${modelPath(info.name)}/decisions`;
+  const features = info.features === "auto" || info.features === null ? { country: "NL", age: 31 } : Array.from({ length: info.features }, (_, at) => (at + 1) / 10);
+  const actions = [{ id: "offer-a", features: { price: 10 } }, { id: "offer-b", features: { price: 12 } }];
+  const body = info.actions ? { context: features, actions } : Array.isArray(features) ? { x: features } : { features };
+  const choice = info.actions ? "action" : "label";
+  const outcome = info.feedback === "full" ? { [choice]: info.actions ? "offer-a" : info.labels[0] } : { correct: true };
+  const [json, sent] = [JSON.stringify(body), JSON.stringify(outcome)];
+  const auth = hasKey() ? ` \\\n  -H "Authorization: Bearer $GAPTRON_KEY"` : "";
+  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const curl = `ID=order-$(date +%s)  # your id of the event: a repeated request gets the same decision
+curl ${quoted(url)}${auth} \\
+  -H 'Content-Type: application/json' \\
+  -d '{"event_id": "'$ID'", '${quoted(json.slice(1))}
+curl -X PUT ${quoted(url)}/$ID/outcome${auth} \\
+  -H 'Content-Type: application/json' -d ${quoted(sent)}`;
+  const arguments_ = info.actions ? `${JSON.stringify(features)}, actions=${JSON.stringify(Object.fromEntries(actions.map((one) => [one.id, one.features])))}` : JSON.stringify(features);
+  const key = hasKey() ? `, key=os.environ["GAPTRON_KEY"]` : "";
+  const python = `# pip install 'gaptron[client]'
+${hasKey() ? "import os\n\n" : ""}from gaptron.client import Client
+
+with Client(${JSON.stringify(base)}, ${JSON.stringify(info.name)}${key}) as client:
+    decision = client.decide(${literal(arguments_)})
+    print(decision.${choice}, decision.propensity)
+    client.send_outcome(decision, ${Object.entries(outcome).map(([name, one]) => `${name}=${literal(JSON.stringify(one))}`).join(", ")})`;
+  const header = hasKey() ? `, Authorization: \`Bearer \${process.env.GAPTRON_KEY}\`` : "";
+  const script = `// Node.js 18 or newer, as decide.mjs
+const url = ${JSON.stringify(url)};
+const headers = { "Content-Type": "application/json"${header} };
+const id = crypto.randomUUID();
+const decision = await fetch(url, {
+  method: "POST", headers, body: JSON.stringify({ event_id: id, ...${json} }),
+}).then((response) => response.json());
+console.log(decision.${choice}, decision.propensity);
+await fetch(\`\${url}/\${id}/outcome\`, { method: "PUT", headers, body: JSON.stringify(${sent}) });`;
+  return h("section", {}, h("h2", {}, "Use it"), h("p", { class: "note" }, "Each snippet asks for a decision and sends its outcome. Replace the features with yours before the first request: it settles what the model expects.",
+    hasKey() && " GAPTRON_KEY holds a key with the roles decide and feedback."),
+  snippet("curl", curl), snippet("Python", python), snippet("JavaScript", script));
+}
