@@ -17,7 +17,7 @@ export function view(root, model, path) {
     const found = await optional(`${path}/segments`);
     const segments = found?.segments ?? [], rewards = info.actions;
     patch(body, segments.length === 0 ? h("p", {}, found ? "Nothing yet: segments appear when decisions with named features (words, yes or no) have outcomes." : "This service does not count segments.") :
-      segments.map((segment) => h("section", { "data-key": segment.feature }, h("h3", {}, named(segment.feature)),
+      segments.map((segment) => h("section", { "data-key": `${segment.of_action ? "action" : "context"} ${segment.feature}` }, h("h3", {}, named(segment.feature), segment.of_action && " of the action played"),
         h("div", { class: "bars" }, h("div", { class: "head name" }, "Value"), h("div", { class: "head" }, measure(rewards)), h("div", { class: "head" }, "Decisions"),
           segment.values.map((one) => {
             const [low, high] = [value(one.low, rewards), value(one.high, rewards)].sort((a, b) => a - b);
