@@ -301,7 +301,9 @@ def test_counts_after_loading_are_those_of_the_file(tmp_path):
 
 def test_a_column_of_nearly_all_different_words_gets_a_warning(tmp_path):
     path = write(tmp_path / "a.csv", shop())
-    remedy = "warning: nearly all values of id are different words, which teach nothing: leave it out with --column id="
+    remedy = (
+        "warning: nearly all values of id are different words, which cannot predict: leave it out with --column id="
+    )
     assert remedy + "ignore" in run("play", str(path), "--label", "back", *SMALL)
     assert "warning" not in run("play", str(path), "--label", "back", *SMALL, "--column", "id=ignore")
     assert "warning" not in run("play", str(write(path, shop(10))), "--label", "back", *SMALL)
@@ -323,3 +325,24 @@ def test_an_empty_column_is_reported_and_a_header_alone_is_an_error(tmp_path):
     path = write(tmp_path / "a.csv", [row | {"empty": "", "": ""} for row in shop()])
     assert "2 of missing values only" in run("play", str(path), "--label", "back", *SMALL)
     assert "contains no rounds" in fail_on(tmp_path, "a;b;y\n")
+
+
+def test_encodings_of_spreadsheets(tmp_path):
+    rows = [row | {"city": ["Zürich", "Genève"][at % 2]} for at, row in enumerate(shop())]
+    path = write(tmp_path / "a.csv", rows, ";")
+    expected = account(str(path), "--label", "back", *SMALL)
+    text = path.read_text(encoding="utf-8")
+    for encoding, more in (("utf-16", ()), ("cp1252", ("--encoding", "cp1252")), ("utf-8-sig", ())):
+        path.write_bytes(text.encode(encoding))
+        for chunk in ((), ("--chunk", "7")):
+            said = account(str(path), "--label", "back", *SMALL, *more, *chunk)
+            assert said["columns"] == expected["columns"] and said["mistakes"] == expected["mistakes"]
+    path.write_bytes(text.encode("cp1252"))
+    assert "line 2: the line is not UTF-8 text" in (said := fail("play", str(path), "--label", "back"))
+    assert "--encoding cp1252" in said
+    model = str(tmp_path / "model.gaptron")
+    run("play", str(path), "--label", "back", *SMALL, "--encoding", "cp1252", "--save", model)
+    predicted = CliRunner().invoke(app, ["predict", str(path), "--load", model, "--keep", "city"])
+    assert "Zürich," in predicted.output
+    assert "is not utf-16 text" in fail("play", str(path), "--label", "back", "--encoding", "utf-16")
+    assert "--encoding latin9000 is not" in fail("play", str(path), "--encoding", "latin9000")
