@@ -113,7 +113,7 @@ def test_with_keys_each_path_needs_its_role(tmp_path: Path) -> None:
     store.close()
     served = Served(str(tmp_path / "store"))
     for path in OPERATIONS:
-        where = path.path.replace("{model}", "m").replace("{event_id}", "e")
+        where = path.path.replace("{model}", "m").replace("{event_id}", "e").replace("{file}", "main.js")
         if path.path.endswith("/events"):
             continue
         for role, text in [*texts.items(), (None, "gap_x_y")]:

@@ -94,7 +94,7 @@ def describe_columns(columns: "Sequence[Account]", rounds: int, before: Before) 
     lines += [f"  first seen after the first row: {_listed(late)}"] if late else []
     if not before.rounds:
         lines += [
-            f"warning: nearly all values of {column.name} are different words, which teach nothing: leave it out with "
+            f"warning: nearly all values of {column.name} are different words, which cannot predict: leave it out with "
             f"--column {column.name}=ignore"
             for column in words
             if _are_nearly_all_different(column, rounds)

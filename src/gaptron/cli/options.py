@@ -43,6 +43,9 @@ dates = _shared(
     metavar="ORDER",
     help="day-first or month-first, for dates such as 03/04/2026; by default as the other dates of the file show.",
 )
+encoding = _shared(
+    help="The encoding of a CSV or TSV file, such as cp1252; by default UTF-8, or UTF-16 after its mark."
+)
 constant = _shared("--constant", help="Append a constant feature of 1.")
 log1p = _shared("--log1p", help="Transform features: x → sign(x)·ln(1+|x|).")
 standardize = _shared("--standardize", help="Scale columns to mean 0 and standard deviation 1.")
@@ -54,9 +57,11 @@ def read_column(text: str) -> str | int | None:
     return int(text) if text.isdigit() else text or None
 
 
-def read_separator(text: str) -> str | None:
-    """Parse --separator, where a tab may be written as a word; None if there is none."""
-    return "\t" if text in ("tab", "\\t") else text or None
+def read_text_options(separator: str, decimal: str, dates: str, encoding: str) -> dict[str, str | None]:
+    """Parse how a text table is written; None: not given. A tab may be written as a word."""
+    separator = "\t" if separator in ("tab", "\\t") else separator
+    given = {"separator": separator, "decimal": decimal, "dates": dates, "encoding": encoding}
+    return {name: value or None for name, value in given.items()}
 
 
 def read_classes(text: str) -> list[Any] | None:

@@ -91,6 +91,7 @@ def play(
     separator: Annotated[str, options.separator(DATA)] = "",
     decimal: Annotated[str, options.decimal(DATA)] = "",
     dates: Annotated[str, options.dates(DATA)] = "",
+    encoding: Annotated[str, options.encoding(DATA)] = "",
     unlabelled: Annotated[
         str, DATA(metavar="skip|error", help="What happens to rows of a table that have no label.")
     ] = "skip",
@@ -170,7 +171,7 @@ def play(
         features,
         index_base,
         header,
-        {"separator": options.read_separator(separator), "decimal": decimal or None, "dates": dates or None},
+        options.read_text_options(separator, decimal, dates, encoding),
         unlabelled,
         grow,
         chunk,

@@ -39,6 +39,7 @@ def predict(
     separator: Annotated[str, options.separator(DATA)] = "",
     decimal: Annotated[str, options.decimal(DATA)] = "",
     dates: Annotated[str, options.dates(DATA)] = "",
+    encoding: Annotated[str, options.encoding(DATA)] = "",
     chunk: Annotated[int, DATA(min=1, help="Number of rows to read at a time.")] = 65_536,
 ) -> None:
     """Predict the labels of a table with a saved model. The model learns nothing and is not changed.
@@ -59,7 +60,7 @@ def predict(
     roles = Columns(*map(learner.reading.get, Columns._fields))  # as in the files that it learned from
     if rows != "-" and not is_table(rows, format_ or None, roles.available):
         raise SettingError(f"{rows} is not a CSV, TSV or Parquet file: give its format with --format")
-    given = {"separator": options.read_separator(separator), "decimal": decimal or None, "dates": dates or None}
+    given = options.read_text_options(separator, decimal, dates, encoding)
     chunks = read_unlabelled(
         rows,
         roles=roles,

@@ -115,7 +115,7 @@ def has_marks(column: Any) -> bool:
     """Does an Arrow array of text contain a comma or a per cent sign?"""
     from pyarrow import compute  # noqa: PLC0415
 
-    return bool(compute.any(compute.match_substring_regex(column, "[,%]")).as_py())
+    return any(compute.any(compute.match_substring(column, mark)).as_py() for mark in ",%")
 
 
 def _iso_dates(column: Any, form: str) -> Any:

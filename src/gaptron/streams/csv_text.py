@@ -36,10 +36,11 @@ from gaptron.streams.prefetch import map_chunks
 from gaptron.streams.raw_chunk import AvailableLabels, RawChunk
 from gaptron.streams.rows import Rows
 from gaptron.streams.separator import CANDIDATES, find_separator
-from gaptron.streams.source import MARK, Source, Text, read_text, whole_records
+from gaptron.streams.source import COMMA, MARK, Source, Text, count_byte, read_text, whole_records
 from gaptron.types import Integers
 
 SAMPLE = 100  # lines below the first one that show the separator, whether there is a header, and how cells are written
+HEAD_BYTES = 1 << 20  # in which these lines are looked for
 DATE_SAMPLE = 10_000  # lines that are searched for a date that shows whether the day or the month comes first
 MIN_BYTES = 500  # per column: with less text, starting Arrow takes longer than parsing every cell
 ROW_NUMBERS = "the unnamed first column contains row numbers and is ignored"
@@ -56,6 +57,7 @@ class CsvOptions(NamedTuple):
     separator: str | None = None  # None: detected
     decimal: str = "."
     dates: str | None = None  # day-first or month-first, where the dates do not show it
+    encoding: str | None = None  # None: UTF-8, or UTF-16 after its byte order mark
     usual: str = ","  # the separator of the format
     numeric: bool = True  # are the features numbers? False: text, for an encoder
     labelled: bool = True  # False: the file need not have `columns`, and only its available labels are read
@@ -107,9 +109,8 @@ class CsvChunk(NamedTuple):
 
     def table(self) -> Any:
         """Return the features as an Arrow table of text, with numbers and dates in their plain form."""
-        layout, data = self.layout, self.text.data
-        # A thousands separator may first occur below the lines that show the form of a column of numbers.
-        may_have_marks = b"%" in data or (b'"' if layout.separator == "," else b",") in data
+        layout = self.layout
+        may_have_marks = self._may_have_marks()
         features = self.as_written(layout.features)
         for place, at in enumerate(layout.features):
             column, form = features.column(place), layout.forms[at]
@@ -119,6 +120,14 @@ class CsvChunk(NamedTuple):
                 column = cell_forms.rewritten(column, form, layout.decimal)
                 features = features.set_column(place, layout.names[at], column)
         return features
+
+    def _may_have_marks(self) -> bool:
+        """May a column of numbers have marks, which need not occur in the lines that show its form?"""
+        data, separator = self.text.data, self.layout.separator
+        if separator != "," or b'"' not in data:
+            return b"%" in data or (separator != "," and b"," in data)
+        between = len(self.columns[0]) * (len(self.columns) - 1)
+        return b"%" in data or count_byte(data, COMMA) != between
 
     def as_written(self, columns: Sequence[int]) -> Any:
         """Return columns, by their numbers, as an Arrow table of text."""
@@ -148,13 +157,14 @@ class CsvChunk(NamedTuple):
 
 def read(source: Source, rows: int | None, options: CsvOptions, then: Callable[[CsvChunk], T | None]) -> Iterator[T]:
     """Parse the source in chunks of `rows` lines (None: in one chunk) and yield `then(chunk)` for each."""
-    texts: Generator[Text, None, None] = read_text(source, rows)
+    texts: Generator[Text, None, None] = read_text(source, rows, encoding=options.encoding)
     first: list[Text] = []  # as many texts as the layout depends on, whatever their size
     sample: list[tuple[int, bytes]] = []
     for text in whole_records(texts, options.separator or CANDIDATES):
         text.check_line_ends()
         first.append(text)
-        sample += islice(text.quoted(options.separator or CANDIDATES).records(), SAMPLE + 1 - len(sample))
+        head = text.head(HEAD_BYTES).quoted(options.separator or CANDIDATES)
+        sample += islice(head.records(), SAMPLE + 1 - len(sample))
         if len(sample) > SAMPLE:
             break
     if not sample:
@@ -170,14 +180,18 @@ def read(source: Source, rows: int | None, options: CsvOptions, then: Callable[[
 
     def parse(text: Text) -> T | None:
         text.check_line_ends()
-        text = text.quoted(separator)
         if layout.header >= text.first:
             text = _after(text, layout.header)
         if next(text.records(), None) is None:
             return None
         columns = None
-        if not options.numeric or len(text.data) >= MIN_BYTES * len(layout.names):
+        uses_arrow = not options.numeric or len(text.data) >= MIN_BYTES * len(layout.names)
+        if uses_arrow:
             columns = _parse_with_arrow(text, layout, use_threads=rows is None)
+        if columns is None:
+            text = text.quoted(separator)
+            if uses_arrow and text.separators:
+                columns = _parse_with_arrow(text, layout, use_threads=rows is None)
         return then(CsvChunk(text, layout, columns or _parse_cells(text, layout)))
 
     chunks = whole_records(chain(first, texts), separator)
@@ -378,6 +392,8 @@ def _split_cells(text: Text, number: int, line: bytes, separator: str) -> list[s
     try:
         return next(csv.reader([line.decode().rstrip("\r\n")], delimiter=separator, strict=True))
     except UnicodeDecodeError:
-        raise StreamError(text.source, "the line is not UTF-8 text: convert the file first", number) from None
+        raise StreamError(
+            text.source, "the line is not UTF-8 text: choose its encoding, such as encoding='cp1252' (Windows)", number
+        ) from None
     except csv.Error as error:
         raise StreamError(text.source, f"the line cannot be split into cells ({error})", number) from None

@@ -17,7 +17,7 @@ from gaptron.streams.labels import Codes, Label, check_classes
 from gaptron.streams.named import NAMED, make
 from gaptron.streams.raw_chunk import RawChunk, check_labels, measure
 from gaptron.streams.separator import SEPARATORS
-from gaptron.streams.source import NO_MEMORY, Source
+from gaptron.streams.source import NO_MEMORY, Source, check_encoding
 from gaptron.streams.stream import Chunks, Stream, relabelling, resolve, stream_fields
 from gaptron.streams.unlabelled import SKIP, Unlabelled
 
@@ -54,7 +54,7 @@ class Format(NamedTuple):
     outline: bool = False  # labels and widths can be read without parsing every value
 
 
-TEXT_OPTIONS = ("header", "separator", "decimal", "dates")  # of CSV and TSV files
+TEXT_OPTIONS = ("header", "separator", "decimal", "dates", "encoding")  # of CSV and TSV files
 COMPRESSION = 6  # text is about this many times as long as its compressed form
 FORMATS = {
     "csv": Format((".csv",), table=True),
@@ -80,6 +80,7 @@ class Reading(TypedDict, total=False):
     separator: str | None
     decimal: str
     dates: str | None
+    encoding: str | None
     unlabelled: str
     grow: bool
     measure: bool
@@ -111,6 +112,7 @@ def open_stream(
     separator: str | None = None,
     decimal: str = ".",
     dates: str | None = None,
+    encoding: str | None = None,
     unlabelled: str = SKIP,
     grow: bool = False,
     measure: bool = True,
@@ -139,6 +141,8 @@ def open_stream(
             that of the format, a semicolon, a tab or a vertical bar.
         decimal: the decimal separator of a CSV or TSV file, "." or ",".
         dates: whether dates such as 03/04/2026 are "day-first" or "month-first", where the file does not show it.
+        encoding: the encoding of a CSV or TSV file, such as "cp1252". The default is UTF-8, or UTF-16 if the file
+            begins with its byte order mark.
         unlabelled: what happens to rows of a table that have no label: "skip" skips them, and `notes` says how many;
             "error" refuses them.
         grow: add labels that are not in `classes` after them, as `Learner.grow` wants them, instead of refusing them.
@@ -155,9 +159,10 @@ def open_stream(
     path = os.fspath(source)
     base = svmlight.parse_index_base(index_base)
     check_forms(separator, decimal, dates)
+    check_encoding(encoding)
     skipping = Unlabelled(unlabelled)
     columns = Columns(label, reward, available)
-    text = csv_text.CsvOptions(columns, header, separator, decimal, dates)
+    text = csv_text.CsvOptions(columns, header, separator, decimal, dates, encoding)
     untouched = text == csv_text.CsvOptions() and (format, classes, n_features, chunk, base) == (None,) * 5
     for kind, matches in (
         ("built in", path.partition(":")[0] in NAMED),

@@ -1,6 +1,7 @@
 """Sources of bytes: a path or standard input, unpacked and split into texts of whole lines."""
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -26,7 +27,7 @@ _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # one that does not end its line
 NO_MEMORY = "there is not enough memory to read it at once: read it in chunks"
 CHUNK_BYTES = 1 << 20  # read at a time
-LINE_FEED, SPACE, QUOTE = 10, 32, 34
+LINE_FEED, SPACE, QUOTE, COMMA = 10, 32, 34, 44
 LONGEST_QUOTED = 1 << 20  # bytes; a quotation mark that is not closed for longer is an error
 MAX_EXPANSION = "GAPTRON_MAX_EXPANSION"  # environment variable: how many times longer unpacked data may be
 USUAL_EXPANSION = 200.0
@@ -182,6 +183,42 @@ class _CountingFile(io.RawIOBase):
         super().close()
 
 
+class _AsUtf8(io.RawIOBase):
+    """A file of text in another encoding, read as UTF-8."""
+
+    def __init__(self, file: Any, encoding: str, name: str) -> None:
+        super().__init__()
+        self._file, self._encoding, self._name = file, encoding, name
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._waiting:
+            data = self._file.read1(CHUNK_BYTES)
+            try:
+                self._waiting = self._decoder.decode(data, final=not data).encode("utf-8", "surrogatepass")
+            except UnicodeError as error:
+                raise StreamError(self._name, f"is not {self._encoding} text ({error})") from None
+            if not data:
+                break
+        size = min(len(buffer), len(self._waiting))
+        buffer[:size], self._waiting = self._waiting[:size], self._waiting[size:]
+        return size
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Check the name of an encoding, which a caller gives."""
+    try:
+        "".encode(encoding or "utf-8")
+    except LookupError:
+        raise SettingError(
+            f"encoding={encoding!r} is not the name of an encoding, such as 'cp1252' or 'utf-16'"
+        ) from None
+
+
 def max_expansion() -> float:
     """How many times longer than its compressed form data may be."""
     text = os.environ.get(MAX_EXPANSION)
@@ -262,6 +299,10 @@ class Text(NamedTuple):
                 yield number, content
             number += content.count(b"\n")
 
+    def head(self, size: int) -> "Text":
+        """Return the lines of about the first `size` bytes; the last may be cut inside a quoted cell."""
+        return self if len(self.data) <= size else self._replace(data=self.data[: self.data.find(b"\n", size) + 1])
+
     def quoted(self, separators: str) -> "Text":
         """Return the same lines, with quoted line ends if there are any. Single marks may cause a false alarm."""
         if b'"' not in self.data:
@@ -287,10 +328,20 @@ class Text(NamedTuple):
         return StreamError(self.source, problem, number)
 
 
-def read_text(source: Source, rows: int | None, comment: bytes | None = None) -> Generator[Text, None, None]:
-    """Yield the source in chunks of at most `rows` lines and about `CHUNK_BYTES` bytes; None: in one chunk."""
+def read_text(
+    source: Source, rows: int | None, comment: bytes | None = None, encoding: str | None = None
+) -> Generator[Text, None, None]:
+    """Yield the source in chunks of at most `rows` lines and about `CHUNK_BYTES` bytes; None: in one chunk.
+
+    Without `encoding` it is UTF-8 or, after its byte order mark, UTF-16.
+    """
     first = 1
-    with source.open() as file:
+    with source.open() as opened:
+        file: Any = opened
+        if encoding is None and file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            encoding = "utf-16"
+        if encoding is not None:
+            file = io.BufferedReader(_AsUtf8(file, encoding, source.name))
         for data, lines in [(file.read(), None)] if rows is None else _line_chunks(file, rows):
             if data:
                 yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment, lines)
@@ -313,7 +364,7 @@ def whole_records(texts: Iterable[Text], separators: str) -> Generator[Text, Non
 
 def _ends_in_quotes(data: bytes, separators: str) -> bool:
     """Is the last cell quoted and not closed, so that it continues in the next text?"""
-    if count_byte(data, QUOTE) % 2 == 0:
+    if b'"' not in data or count_byte(data, QUOTE) % 2 == 0:
         return False
     closed = _quoting(separators).closed.match(data)
     return closed is not None and closed.end() < len(data)

@@ -26,7 +26,7 @@ from gaptron.streams.raw_chunk import ErrorAt, RawChunk, available_matrix, check
 from gaptron.streams.rounds import Rounds
 from gaptron.streams.rows import csr
 from gaptron.streams.separator import SEPARATORS
-from gaptron.streams.source import Source
+from gaptron.streams.source import Source, check_encoding
 from gaptron.streams.stream import Stream
 from gaptron.streams.unlabelled import SKIP, Unlabelled
 from gaptron.types import Integers, Sparse
@@ -119,6 +119,7 @@ def open_table(
     separator: str | None = None,
     decimal: str = ".",
     dates: str | None = None,
+    encoding: str | None = None,
     unlabelled: str = SKIP,
     grow: bool = False,
     limit: int | None = None,
@@ -137,9 +138,10 @@ def open_table(
         classes: the labels in the order of their codes. The default is the sorted labels found.
         chunk: read this many rows at a time. Without `classes`, a first pass over the file finds the labels.
         header: is the first line of a text file a header? By default it is if none of its cells is a number.
-        separator: as in `open_stream`, like `decimal`, `dates`, `unlabelled` and `grow`.
+        separator: as in `open_stream`, like the next five.
         decimal: the decimal separator.
         dates: "day-first" or "month-first", where the file does not show it.
+        encoding: of a text file.
         unlabelled: "skip" or "error".
         grow: add labels that are not in `classes`.
         limit: use only this many rows, the first ones.
@@ -153,8 +155,9 @@ def open_table(
         StreamError: the file cannot be read; the error names the file and, if possible, the line.
     """
     check_forms(separator, decimal, dates)
+    check_encoding(encoding)
     source = Source(os.fspath(path), progress)
-    options = CsvOptions(Columns(label, reward, available), header, separator, decimal, dates, numeric=False)
+    options = CsvOptions(Columns(label, reward, available), header, separator, decimal, dates, encoding, numeric=False)
     reader = TableReader(source, format, options, Unlabelled(unlabelled))
     known = None if classes is None else _named_errors(source, check_classes, classes)
     if chunk is not None:
@@ -261,6 +264,7 @@ def read_unlabelled(
     separator: str | None = None,
     decimal: str = ".",
     dates: str | None = None,
+    encoding: str | None = None,
     copied: Sequence[Column] = (),
 ) -> Iterator[UnlabelledRows]:
     """Read a table whose labels are to be predicted.
@@ -275,14 +279,16 @@ def read_unlabelled(
         separator: as in `open_table`.
         decimal: as in `open_table`.
         dates: as in `open_table`.
+        encoding: as in `open_table`.
         copied: the columns to copy, as they are written.
 
     Yields:
         Some rows.
     """
     check_forms(separator, decimal, dates)
+    check_encoding(encoding)
     source = Source(os.fspath(path))
-    options = CsvOptions(roles, header, separator, decimal, dates, numeric=False, labelled=False)
+    options = CsvOptions(roles, header, separator, decimal, dates, encoding, numeric=False, labelled=False)
     for table, raw, others in TableReader(source, format, options, Unlabelled(), copied).chunks(chunk):
         rows = of_arrow(table, text=raw.text)
         yield UnlabelledRows(rows, available_matrix(raw, Codes(classes, raw.text)), others.to_pydict())
