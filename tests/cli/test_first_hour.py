@@ -322,7 +322,12 @@ def test_standard_input_and_packed_files_are_read_alike(tmp_path):
     assert account(str(packed), "--label", "back", *SMALL)["mistakes"] == expected
 
     words = ["play", "-", "--format", "csv", "--label", "back", *SMALL, "--json"]
-    piped = CliRunner().invoke(app, words, input=path.read_bytes())
+    path.write_bytes(packed.read_bytes())
+    assert "is compressed, but its name does not end in .gz" in fail("play", str(path), "--label", "back")
+    spreadsheet = tmp_path / "a.xlsx"
+    spreadsheet.write_bytes(b"PK")
+    assert "save the sheet as CSV" in fail("play", str(spreadsheet), "--label", "back")
+    piped = CliRunner().invoke(app, words, input=packed.read_bytes())
     assert json.loads(piped.output)["mistakes"] == expected
 
 
