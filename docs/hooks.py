@@ -204,8 +204,9 @@ def algorithm_index() -> str:
         rows.append([f"[{name}]({name}.md)", *(cell(facts.get(key, "")) for key in keys)])
     return (
         "# Algorithms\n\n"
-        "One paper, one file, one page. *Regret* is what the proved bound on the expected mistakes adds to the loss "
-        "L_T(U) of the best linear rule U; D bounds ‖U‖. Letters: [notation](../notation.md). "
+        "Here you can look up every algorithm, its settings and its bound: one paper, one file, one page. *Regret* is "
+        "what the proved bound on the expected mistakes adds to the loss L_T(U) of the best linear rule U; D bounds "
+        "‖U‖. Letters: [notation](../notation.md). "
         "Which one to use: [how to choose](../../how-to/choose.md).\n\n" + table(head, rows)
     )
 
@@ -337,7 +338,8 @@ FORMULAS = (  # pages whose letters have indices
     "explanation/offpolicy",
     "explanation/theory",
     "how-to/abstention",
-    "how-to/feedback",
+    "how-to/available-labels",
+    "how-to/late-feedback",
     "how-to/offpolicy",
     "reference/notation",
 )

@@ -100,7 +100,7 @@ def _blocks(page: str, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("form", ["jsonl", "dsjson"])
 def test_the_log_lines_shown_are_read(form, tmp_path: Path) -> None:
-    shown = _blocks("how-to/offpolicy.md", "text")[("jsonl", "dsjson").index(form)]
+    shown = _blocks("how-to/offpolicy.md", "text")[("csv", "vw", "jsonl", "dsjson").index(form)]
     (tmp_path / f"shown.{form}").write_text(shown, encoding="utf-8")
     log = open_log(tmp_path / f"shown.{form}")
     assert log.classes == ("cat", "dog", "owl") and log.propensity.tolist() == [0.8] and log.reward.tolist() == [1.0]

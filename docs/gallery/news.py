@@ -7,7 +7,7 @@ of fifty. A wrong topic and a correct one without a click give the same feedback
 **Result:** the default algorithm approaches the thin line, the click rate if every reader's interest were known.
 `epsilon-greedy`, which always explores with one reader in twenty, learns more slowly. `squarecb`, equal to the default
 where clicks are frequent, hardly learns here. Algorithms for rare rewards can be better still: see
-[the measurements](../how-to/feedback.md#rare-rewards).
+[the measurements](../how-to/rewards.md#rare-rewards).
 """
 
 import numpy as np

@@ -77,8 +77,8 @@ def test_the_columns_are_passed_to_the_learner(tmp_path, name, lists):
         assert [column["name"] for column in said["columns"]] == ["age", "device", "member", "when"]
         assert said["label"] == "clicked" and said["n_features"] == 4
         assert said["mistakes"] == trace.mistakes and said["reward"] == pytest.approx(trace.reward.sum())
-    text = run("play", file, *WORDS, *FEEDBACK)
-    assert "reward earned" in text and "some rewards were fractions" in text
+    text = run("play", file, *WORDS, *FEEDBACK, "--verbose")
+    assert "\nreward   " in text and "some rewards were fractions" in text
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -71,7 +71,8 @@ def test_replay_and_evaluate_work_on_a_read_only_mount(store: str, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Equal: 81 events, 40 decisions recomputed, 1 snapshot compared, 1 model.\n"
     options = ("--model", "triage", "-a", "banditron", "--set", "gamma=0.2", "--json")
-    assert with_mount("evaluate", str(mount), *options).stdout == gaptron("evaluate", store, *options).stdout
+    there, here = with_mount("evaluate", str(mount), *options), gaptron("evaluate", store, *options)
+    assert json.loads(there.stdout)["estimates"] == json.loads(here.stdout)["estimates"]
     refused = with_mount("serve", "--store", str(mount))
     assert refused.returncode == 2 and "can only be read" in refused.stderr
     with running(store, tmp_path) as server:

@@ -153,3 +153,11 @@ def test_both_need_the_role_read(served: Served) -> None:
         assert served.call("GET", PATH, headers=headers).status_code == status
         body = {"x": [0.3, 1.0]}
         assert served.call("POST", "/v1/models/triage/preview", body, headers=headers).status_code == status
+
+
+def test_a_preview_before_the_first_decision_takes_features_of_either_kind_and_settles_nothing(served: Served) -> None:
+    served.call("POST", "/v1/models", {"name": "new", "labels": ["a", "b"]})
+    for body in ({"features": {"age": 31}}, {"x": [1.0, 2.0]}):
+        found = served.call("POST", "/v1/models/new/preview", body).json()
+        assert found["distribution"] == {"a": 0.5, "b": 0.5}
+    assert served.call("GET", "/v1/models/new").json()["features"] is None

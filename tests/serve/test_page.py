@@ -83,7 +83,7 @@ def make_hostile(server: Process) -> None:
 
 
 def test_the_page_is_small_and_only_its_files_are_served(server: Process) -> None:
-    assert sum(len(file.read_bytes()) for file in PAGE.glob("*.js")) < 75_000
+    assert sum(len(file.read_bytes()) for file in PAGE.glob("*.js")) < 72_000
     for file in PAGE.iterdir():
         response = httpx.get(f"{server.url}/page/{file.name}")
         assert response.status_code == (404 if file.suffix == ".html" else 200)
@@ -148,7 +148,8 @@ def test_a_model_is_shown_as_it_is(server: Process, browser: Any, width: int, sc
     page.get_by_text(report["summary"]).wait_for()
     assert sorted(page.locator("#labels .name bdi").all_inner_texts()) == ["chat", "mail", "phone"]
     assert page.locator("#curve svg").get_attribute("aria-label").startswith("Error rate")
-    assert page.locator("#single-label svg").count() == 3
+    estimated = sum("hidden" not in one for one in report["single_label"])
+    assert page.locator("#labels .meter").count() == 6 + estimated
     assert page.locator("#summary").get_attribute("aria-live") == "polite"
     assert f"{report['counts']['decisions']:,}" in page.locator(".tile .large").first.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page itself never scrolls sideways"
@@ -167,7 +168,7 @@ def test_a_model_with_actions_shows_rewards(server: Process, browser: Any) -> No
     page.locator("#summary", has_text="mean reward").wait_for()
     assert page.locator("#curve svg").get_attribute("aria-label").startswith("Mean reward")
     assert page.get_by_role("heading", name="Most played actions").is_visible()
-    assert not page.locator("#single-label").is_visible()
+    assert page.get_by_text("Always playing it").count() == 0
     report = httpx.get(f"{server.url}/v1/models/news/report").json()
     assert page.locator("#labels .name bdi").count() == min(20, len(report["actions"]))
     page.goto(f"{server.url}/#/news/try")
@@ -273,6 +274,73 @@ def test_settings_are_changed_and_a_refusal_is_shown(server: Process, browser: A
     page.get_by_role("button", name="Save").click()
     page.get_by_text("exists already").wait_for()
     page.get_by_text("This service has no keys").wait_for()
+    page.on("dialog", lambda dialog: dialog.accept("<b>Post</b>") if dialog.type == "prompt" else dialog.accept())
+    page.get_by_role("button", name=f"Name {HOSTILE[0]}").click()
+    page.get_by_text("<b>Post</b>").wait_for()
+    page.get_by_role("button", name=f"Retire {HOSTILE[3]}").click()
+    page.get_by_text("is retired").wait_for()
+    info = httpx.get(f"{server.url}/v1/models/hostile").json()
+    assert info["display_names"] == {HOSTILE[0]: "<b>Post</b>"} and info["retired"] == [HOSTILE[3]]
+    page.goto(f"{server.url}/#/hostile/overview")
+    page.locator("#labels").get_by_text("<b>Post</b>").wait_for()
+    page.close()
+
+
+CHALLENGER = {
+    "name": "quick",
+    "algorithm": "epsilon-greedy",
+    "settings": {"epsilon": 0.1},
+    "seed": 0,
+    "since": "2027-01-15T08:00:00Z",
+    "decisions": 1200,
+    "error_rate": 0.2,
+    "low": 0.15,
+    "high": 0.25,
+    "live": {"error_rate": 0.3, "low": 0.28, "high": 0.32},
+    "difference": {"error_rate": -0.1, "low": -0.14, "high": -0.05},
+    "comparison": "better",
+    "decisions_needed": None,
+    "stopped": None,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1200, 400])
+def test_challengers_are_compared_added_promoted_and_removed(server: Process, browser: Any, width: int) -> None:
+    at_work(server)
+    sent: list[Any] = []
+    unknown = CHALLENGER | {"name": LONG[:64], "comparison": "unknown", "stopped": "it failed"}
+
+    def respond(route: Any) -> None:
+        request = route.request
+        if request.method == "GET":
+            return route.fulfill(json={"challengers": [CHALLENGER, unknown]})
+        sent.append((request.method, request.url.rpartition("/")[2], request.post_data_json))
+        return route.fulfill(status=204) if request.method == "DELETE" else route.fulfill(json={})
+
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.route("**/challengers", respond)
+    page.route("**/challengers/*", respond)
+    page.route("**/promote", respond)
+    page.goto(f"{server.url}/#/triage/challengers")
+    page.get_by_text("better than the model").wait_for()
+    page.get_by_text("Stopped: it failed").wait_for()
+    page.get_by_role("button", name="Promote quick").click()
+    page.get_by_text("quick decides now").wait_for()
+    page.get_by_role("button", name="Remove quick").click()
+    page.get_by_text("quick was removed").wait_for()
+    page.locator("[name=name]").fill("new-one")
+    page.locator("[name=algorithm]").fill("gaptron")
+    page.locator("[name=settings]").fill('{"norm": 2}')
+    page.get_by_role("button", name="Add").click()
+    page.get_by_text("new-one was added").wait_for()
+    assert sent == [
+        ("POST", "promote", {"challenger": "quick"}),
+        ("DELETE", "quick", None),
+        ("PUT", "new-one", {"algorithm": "gaptron", "settings": {"norm": 2}}),
+    ]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
 
 

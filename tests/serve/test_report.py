@@ -179,6 +179,18 @@ def test_a_label_that_was_added_is_estimated_since_then(served: Served) -> None:
     assert found["low"] < RULES["phone"] < found["high"] and abs(found["error_rate"] - RULES["phone"]) < 0.1
 
 
+def test_uniform_play_leaves_retired_labels_out(served: Served, tmp_path: Any) -> None:
+    served.make(name="fewer", epsilon=0.6, labels=LABELS, algorithm="frugal-gaptron", settings={})
+    send_outcomes_by_rules(served, "fewer", play(served, "fewer", 300))
+    assert served.call("PATCH", "/v1/models/fewer", {"retire_labels": ["phone"]}).status_code == 200
+    send_outcomes_by_rules(served, "fewer", play(served, "fewer", 700, start=300))
+    (tmp_path / "log.jsonl").write_bytes(served.call("GET", "/v1/models/fewer/log").content)
+    log = open_log(str(tmp_path / "log.jsonl"))
+    weights = 1.0 / (np.repeat([3.0, 2.0], [300, 700]) * log.propensity)
+    uniform, expected = report_of(served, "fewer")["uniform"], proven_interval(weights, log.mistakes, 0.95)
+    assert (uniform["low"], uniform["high"]) == pytest.approx(expected[2:], rel=1e-9)
+
+
 # --- shadow mode ------------------------------------------------------------------------------------------------------
 
 
@@ -221,6 +233,14 @@ def test_shadow_mode_shows_what_the_model_would_earn_and_one_patch_makes_it_live
     assert decision["label"] == "a" and sum(decision["distribution"].values()) == pytest.approx(1.0)
     served.service.reports._reports.clear()  # a report is reused for a second
     assert report_of(served, "shadow")["shadow"] is None
+
+
+def test_a_live_model_that_goes_into_shadow_mode_says_nothing_about_it_at_first(served: Served) -> None:
+    served.decide("a")
+    served.call("PATCH", "/v1/models/triage", {"mode": "shadow"})
+    report = report_of(served, "triage")
+    assert report["summary"] == "Shadow mode. 1 decision, 0 % with an outcome; none in this mode yet."
+    assert report["shadow"]["agreement"] is report["shadow"]["error_rate"] is None and report["uniform"] is None
 
 
 def test_shadow_mode_of_a_model_with_actions_speaks_of_rewards(served: Served) -> None:

@@ -19,7 +19,7 @@ HELP = {
     "costs": "vw, dsjson: the lowest and the highest cost; the reward is (high - cost) / (high - low). Default: -1..0.",
     "id_": "vw, dsjson: tag, position, or the feature with the ids of actions; by default as the first action shows.",
     "round_": "Tables: the column with the number of the round. Default: round.",
-    "action": "Tables: the column with the ids of actions. Default: action.",
+    "action": "Tables: the column with the ids of actions, or with the label played. Default: action.",
     "propensity": "Tables: the column with the propensity of the action played. Default: propensity or probability.",
     "played": "Tables: the column with 1 for the action played. Default: played.",
     "right": "Tables: the column with 1 for the right action. Default: right.",
@@ -87,20 +87,23 @@ def declared(stream: "NamedRounds", features: "Features | None" = None) -> "Feat
     return Features(ids=ids) if features is None else Features(features.columns, cross=features.cross or None, ids=ids)
 
 
-def check_applicable(context: typer.Context, actions: bool, applicable: Collection[str]) -> None:
+def check_applicable(
+    context: typer.Context, actions: bool, applicable: Collection[str], of_logs: Collection[str] = ()
+) -> None:
     """Refuse options that are not for --actions, or only for it.
 
     Args:
         context: the command.
         actions: is --actions given?
         applicable: the names of the parameters that go with --actions, besides those of this module.
+        of_logs: the names of those of this module that also go without --actions.
     """
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         if source is None or source.name == "DEFAULT" or name == "actions":
             continue
-        if not actions and name in ROLES:
+        if not actions and name in ROLES and name not in of_logs:
             raise SettingError(f"{parameter.opts[0]} is for files of actions with features: add --actions")
         if actions and name not in (*ROLES, *applicable):
             raise SettingError(f"{parameter.opts[0]} is not for --actions: leave it out")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from gaptron.cli import action_options, options, settings
+from gaptron.cli.learned_from import has_learned_from
+from gaptron.cli.lines import print_line
 from gaptron.cli.serve import without_password
 from gaptron.cli.table import show
 from gaptron.errors import InputError, SettingError, StreamError
@@ -47,6 +49,7 @@ APPLICABLE = (  # with --actions
     ),
     *("observed", "level", "json_"),
 )
+DEFAULT = "advised-gaptron"
 SEARCHED = 10_000_000  # search for the best rule if numbers in the log × labels do not exceed this
 LISTED = 8  # labels in an error message
 SHORT = 100  # do not recommend a replay of fewer rounds
@@ -57,7 +60,9 @@ def evaluate(
     log: Annotated[
         str, typer.Argument(help="A file of logged decisions, - for standard input, or the store of a service.")
     ],
-    algorithm: Annotated[str, LEARN("--algorithm", "-a", help="Evaluate a new learner.")] = "",
+    algorithm: Annotated[
+        str, LEARN("--algorithm", "-a", help="Evaluate a new learner; default: advised-gaptron.")
+    ] = "",
     load: Annotated[
         str, LEARN(metavar="MODEL", help="Evaluate a saved model that has not learned from this log.")
     ] = "",
@@ -81,8 +86,10 @@ def evaluate(
     horizon: Annotated[int | None, LEARN(help="Number of rounds; by default those learned from.")] = None,
     set_: Annotated[list[str] | None, options.setting(LEARN)] = None,
     seed: Annotated[int, options.seed(LEARN)] = 0,
-    format_: Annotated[str, DATA("--format", help="jsonl, dsjson or obp; by default from the extension.")] = "",
-    features: Annotated[int | None, DATA(min=1, help="Number of features (dsjson).")] = None,
+    format_: Annotated[
+        str, DATA("--format", help="csv, tsv, parquet, jsonl, dsjson, vw or obp; by default from the extension.")
+    ] = "",
+    features: Annotated[int | None, DATA(min=1, help="Number of features (dsjson, vw).")] = None,
     actions: Annotated[bool, action_options.flag()] = False,
     reward: Annotated[
         str, action_options.ACTIONS(metavar="COLUMN", help="Tables: the column with the reward. Default: reward.")
@@ -107,6 +114,8 @@ def evaluate(
 ) -> None:
     """Estimate from logged decisions how often another policy would have been wrong.
 
+    gaptron evaluate log.csv --action shown --propensity p --reward clicked
+
     gaptron evaluate decisions.jsonl.gz -a squarecb
 
     gaptron evaluate decisions.dsjson -a frugal-gaptron --method holdout --split 0.7
@@ -121,9 +130,9 @@ def evaluate(
 
     gaptron evaluate clicks.dsjson --actions -a squarecb
     """
-    action_options.check_applicable(context, actions, APPLICABLE)
-    if reward and not actions:
-        raise SettingError("--reward is for tables of actions with features: add --actions")
+    action_options.check_applicable(context, actions, APPLICABLE, of_logs=("action", "propensity", "costs"))
+    if not (algorithm or load or probabilities):
+        algorithm = DEFAULT
     method = method or ("learning" if algorithm else "frozen")
     for_new = {"--loss": loss, "--norm": norm, "--radius": radius, "--horizon": horizon, "--set": set_}
     _check_options(algorithm, load, probabilities, method, [option for option, value in for_new.items() if value])
@@ -141,7 +150,15 @@ def evaluate(
         damaged = "skip" if skip_damaged else "refuse"
         logged, damage = _open_actions(action_options.ActionFile(log, format_, reward, None, damaged, roles), saved)
     else:
-        logged, damage = _open(log, format_ or None, features, skip_damaged, probabilities or None)
+        reading: dict[str, Any] = {
+            "format": format_ or None,
+            "n_features": features,
+            "column": probabilities or None,
+            "costs": costs or None,
+            "classes": None if saved is None else saved.classes,
+        }
+        roles = {"action": action, "propensity": propensity, "reward": reward}
+        logged, damage = _open(log, skip_damaged, reading | {k: options.read_column(v) for k, v in roles.items()})
     first = int(split * logged.n_rounds)
     if method == "holdout" and not 0 < first < logged.n_rounds:
         raise SettingError(f"--split {split:g} leaves one part of the {logged.n_rounds} rounds empty")
@@ -149,6 +166,8 @@ def evaluate(
     learner = saved
     if saved is not None:
         _check_loaded(saved, load, logged)
+        if has_learned_from(saved, log):
+            damage = [*damage, f"{load} learned from {logged.name}, so that its mistakes elsewhere are underestimated"]
     elif algorithm:
         learner = _learner(
             algorithm,
@@ -173,10 +192,9 @@ def evaluate(
 
 def _check_options(algorithm: str, load: str, probabilities: str, method: str, for_new: list[str]) -> None:
     """Refuse options that do not fit together."""
-    if (bool(algorithm), bool(load), bool(probabilities)).count(True) != 1:
+    if (bool(algorithm), bool(load), bool(probabilities)).count(True) > 1:
         raise SettingError(
-            "give exactly one of --algorithm (a new learner), --load (a saved model) and --probabilities (your own "
-            "policy)"
+            "give only one of --algorithm (a new learner), --load (a saved model) and --probabilities (your own policy)"
         )
     if method not in METHODS:
         raise SettingError(f"--method {method!r} must be one of {', '.join(METHODS)}")
@@ -217,16 +235,12 @@ def _open_store(place: str, model: str, actions: bool) -> "tuple[AnyLog, list[st
         store.close()
 
 
-def _open(
-    path: str, form: str | None, features: int | None, skip_damaged: bool, column: str | None
-) -> "tuple[Log, list[str]]":
+def _open(path: str, skip_damaged: bool, reading: dict[str, Any]) -> "tuple[Log, list[str]]":
     """Read a log file; also return warnings about damaged lines."""
     from gaptron.offpolicy import open_log  # noqa: PLC0415
 
     damaged = "skip" if skip_damaged else "refuse"
-    return _with_damage(
-        lambda: open_log(path, format=form, n_features=features, damaged=damaged, column=column), skip_damaged
-    )
+    return _with_damage(lambda: open_log(path, damaged=damaged, **reading), skip_damaged)
 
 
 def _open_actions(file: action_options.ActionFile, model: "Learner | None") -> "tuple[ActionLog, list[str]]":
@@ -386,10 +400,11 @@ def _summary(report: dict[str, Any]) -> None:
         size = f"{report['n_actions']:,} actions in all; a mistake is 1 - reward"
     else:
         size = f"{report['n_features']:,} features, {report['n_classes']} classes"
-    typer.echo(f"{report['log']}: {report['n_rounds']:,} rounds, {size}")
+    print_line(f"{report['log']}: {report['n_rounds']:,} rounds, {size}")
     for note in report.get("notes", []):
-        typer.echo(f"  {note}")
-    typer.echo(f"{report['policy']}: {METHODS[method]}\n")
+        print_line(f"  {note}")
+    print_line(f"{report['policy']}: {METHODS[method]}")
+    typer.echo()
     named = {"logged policy": report["logged"], **report["estimates"], "proven interval": report["proven"]}
     remarks = {
         "logged policy": f"all {T:,} rounds" if method == "replay" else f"on the same {T:,} rounds",
@@ -406,30 +421,30 @@ def _summary(report: dict[str, Any]) -> None:
     typer.echo()
     _explain_proven(report)
     if method != "replay":  # whose weights are all 1
-        typer.echo(
+        print_line(
             f"weights: mean {report['mean_weight']:.3f} (expected: 1), largest {report['largest_weight']:.4g}; "
             f"effective rounds: {report['effective_rounds']:,.0f}"
         )
         if method != "frozen":
             _suggest_replay(report["expected_replay_rounds"])
     if report["observed_unavailable"]:
-        typer.echo(f"observed in the log: not available; {report['observed_unavailable']}")
+        print_line(f"observed in the log: not available; {report['observed_unavailable']}")
     elif report["observed"]:
-        typer.echo(f"observed in the log: {report['observed']['sentence']}")
-        typer.echo(
+        print_line(f"observed in the log: {report['observed']['sentence']}")
+        print_line(
             "  if each label confirmed as correct was the only correct one; a bound on log loss, not on mistakes"
         )
     if report["settings"]:
-        typer.echo(settings.line(report["settings"]))
+        print_line(settings.line(report["settings"]))
     for warning in report["warnings"]:
-        typer.echo(f"warning: {warning}")
-    typer.echo(f"conclusion: {report['conclusion']}")
+        print_line(f"warning: {warning}")
+    print_line(f"conclusion: {report['conclusion']}")
 
 
 def _explain_proven(report: dict[str, Any]) -> None:
     proven = report["proven"]
     if not proven["low"] <= proven["mistakes"] <= proven["high"]:
-        typer.echo(
+        print_line(
             "the proven interval does not contain the first estimate: it combines a bound from mistakes and one from "
             "rewards, which disagree where the weights do not average 1"
         )
@@ -438,6 +453,6 @@ def _explain_proven(report: dict[str, Any]) -> None:
 def _suggest_replay(rounds: int) -> None:
     simulation = "to simulate its own decisions, use --method replay"
     if rounds < SHORT:
-        typer.echo(f"{simulation}; this log explores too little for it (about {rounds:,} rounds)")
+        print_line(f"{simulation}; this log explores too little for it (about {rounds:,} rounds)")
     else:
-        typer.echo(f"{simulation} (about {rounds:,} rounds)")
+        print_line(f"{simulation} (about {rounds:,} rounds)")

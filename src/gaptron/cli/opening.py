@@ -9,6 +9,7 @@ import typer
 
 from gaptron.cli import columns as table_columns
 from gaptron.cli import options, reading
+from gaptron.cli.learned_from import remember_file
 from gaptron.errors import GaptronError, SettingError
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class Opened:
     stream: "AnyStream"
     encoded: bool  # does the learner encode the columns of a table?
     has_rewards: bool
+    path: str  # of the stream, as given
     before: table_columns.Before  # what the model had counted before this file
     text: dict[str, Any]  # how the text of a table is written
 
@@ -153,6 +155,7 @@ class Opened:
             self.learner.reading |= self.text | {role: name for role, name in roles.items() if name is not None}
         elif self.stream.index_base is not None:
             self.learner.reading["index_base"] = self.stream.index_base
+        remember_file(self.learner, self.path)
         self.learner.save(path)
 
 
@@ -213,7 +216,7 @@ def open_run(
     if player.classes != opened.classes:
         raise SettingError(f"the classes of the model are not those of {opened.name}")
     has_rewards = roles["reward"] is not None or (isinstance(opened, Stream) and opened.rewards is not None)
-    return Opened(player, opened, encoded, has_rewards, before, text)
+    return Opened(player, opened, encoded, has_rewards, stream.path, before, text)
 
 
 def _open_table(

@@ -9,6 +9,7 @@ import typer
 from gaptron.cli import settings
 from gaptron.cli.action_options import ActionFile, declared, describe, remember
 from gaptron.cli.columns import Before, before_file, columns_of_file, describe_columns
+from gaptron.cli.learned_from import remember_file
 from gaptron.cli.opening import LearnerOptions
 from gaptron.cli.progress import progress_bar
 from gaptron.cli.table import show as show_table
@@ -46,6 +47,7 @@ def play_actions(
         found = _from_log(learner, stream, bar) if stream.kind == "played" else _play(learner, stream, bound, bar)
     if save:
         remember(learner, stream)
+        remember_file(learner, file.path)
         learner.save(save)
     summary = _summary(learner, stream, before) | found
     if as_json:

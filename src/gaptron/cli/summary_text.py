@@ -1,14 +1,13 @@
 """The summary of a run as text: four lines about the mistakes, and with --verbose what the theory says."""
 
-import textwrap
 from typing import Any
 
 import typer
 
 from gaptron.cli import settings
+from gaptron.cli.lines import print_line
 from gaptron.cli.run_statistics import frequencies
 
-WIDTH = 80
 CHANGE = {"none": "about the same as before", "rise": "higher than before", "fall": "lower than before"}
 
 
@@ -22,13 +21,13 @@ def show(summary: dict[str, Any], columns: list[str], verbose: bool) -> None:
         verbose: show also theory, settings and speed?
     """
     T = summary["rounds"]
-    _print(f"{summary['stream']}: {T:,} rounds, {summary['n_features']:,} features, {summary['n_classes']} classes")
+    print_line(f"{summary['stream']}: {T:,} rounds, {summary['n_features']:,} features, {summary['n_classes']} classes")
     for remark in [*summary["prepared"], *summary["notes"], *columns]:
-        _print(f"  {remark}")
+        print_line(f"  {remark}")
     name = "" if summary["label"] is None else f" {summary['label']}"
-    _print(f"  label{name}: {frequencies(summary['classes'], T)}")
+    print_line(f"  label{name}: {frequencies(summary['classes'], T)}")
     full = summary["feedback"] == "full"
-    _print(f"{summary['algorithm']}, {summary['loss']} loss, {'full information' if full else 'bandit feedback'}")
+    print_line(f"{summary['algorithm']}, {summary['loss']} loss, {'full information' if full else 'bandit feedback'}")
     typer.echo()
     _show_mistakes(summary)
     if verbose:
@@ -43,7 +42,7 @@ def _show_mistakes(summary: dict[str, Any]) -> None:
     T, mistakes, error = summary["rounds"], summary["mistakes"], summary["error"]
 
     def line(name: str, value: str, remark: str) -> None:
-        _print(f"{name:<16}{value:>7}  {remark}", 25)
+        print_line(f"{name:<16}{value:>7}  {remark}", 25)
 
     line("error", _percent(mistakes / T), f"{_interval(error)}; {mistakes:,} mistakes in {T:,} rounds")
     majority = summary["majority"]
@@ -54,7 +53,7 @@ def _show_mistakes(summary: dict[str, Any]) -> None:
     if summary["reward"] is not None:
         best = summary["best_reward"]
         line("reward", f"{summary['reward']:,.1f}", "" if not best else f"{summary['reward'] / best:.1%} of the best")
-    _print(f"next: {summary['next']}", 6)
+    print_line(f"next: {summary['next']}", 6)
 
 
 def _interval(error: dict[str, float]) -> str:
@@ -77,7 +76,7 @@ def _show_theory(summary: dict[str, Any]) -> None:
     T, full = summary["rounds"], summary["feedback"] == "full"
 
     def line(name: str, number: float, remark: str = "", digits: int = 0) -> None:
-        _print(f"{name:<26}{number:>12,.{digits}f} {number / T:>8.2%}  {remark}", 49)
+        print_line(f"{name:<26}{number:>12,.{digits}f} {number / T:>8.2%}  {remark}", 49)
 
     line(
         "expected mistakes",
@@ -90,40 +89,40 @@ def _show_theory(summary: dict[str, Any]) -> None:
         line("mistakes stay below", proved["mistakes"], f"always, with probability {1 - proved['delta']:.0%}", 1)
     line("mistakes of the top label", summary["top_mistakes"])
     for pair in summary["confused"]:
-        _print(f"  {pair['truth']} predicted as {pair['top']}: {pair['rounds']:,} times")
+        print_line(f"  {pair['truth']} predicted as {pair['top']}: {pair['rounds']:,}×")
     _show_bound(summary, line)
     observed = summary["observed"]
     if summary["why_not_observed"]:
-        _print(f"observed: nothing; {summary['why_not_observed']}")
+        print_line(f"observed: nothing; {summary['why_not_observed']}")
     if observed is not None:
-        _print(f"observed: {observed['sentence']}")
-        _print("  assuming that each confirmed label was the only correct one; about log loss, not mistakes")
+        print_line(f"observed: {observed['sentence']}")
+        print_line("  assuming that each confirmed label was the only correct one; about log loss, not mistakes")
     _show_details(summary)
     if summary["rounds_per_second"]:
-        _print(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
+        print_line(f"speed: {summary['rounds_per_second']:,.0f} rounds/s")
 
 
 def _show_bound(summary: dict[str, Any], line: Any) -> None:
     bound = summary["bound"]
     if bound is None:
-        _print(f"bound: none; {summary['why_no_bound']}")
+        print_line(f"bound: none; {summary['why_no_bound']}")
         return
     if bound["value"] >= summary["rounds"]:
-        _print(
+        print_line(
             f"bound: not informative yet; {bound['theorem']} allows more mistakes than there are rounds, as it does "
             "on short or hard streams"
         )
-        _print(_certificate_hint(summary["informative_bound"]))
+        print_line(_certificate_hint(summary["informative_bound"]))
         return
     line("bound on expected mistakes", bound["value"], f"{bound['used']:.1%} of it used", 1)
     line("  loss of the best U", bound["comparator_loss"], f"‖U‖ = {bound['comparator_norm']:.4g}", 1)
     line("  regret", bound["regret"], bound["theorem"], 1)
     if bound["regret"] < 0.0:
-        _print("  negative: proven to make fewer mistakes than the loss of the best U")
+        print_line("  negative: proven to make fewer mistakes than the loss of the best U")
     if summary["feedback"] != "full":
-        _print("  on the mean over the random draws, for a U fixed before them")
+        print_line("  on the mean over the random draws, for a U fixed before them")
     if summary["columns"] is not None:
-        _print("  compared with linear rules on the encoded columns, which are fixed before each draw")
+        print_line("  compared with linear rules on the encoded columns, which are fixed before each draw")
 
 
 def _certificate_hint(found: dict[str, Any] | None) -> str:
@@ -146,25 +145,18 @@ def _show_details(summary: dict[str, Any]) -> None:
             text += "; {explored:.2%} of rounds explored"
         if "solved" in certificate:
             text += ", {solved:.2%} solved for λ"
-        _print(text.format(**certificate))
+        print_line(text.format(**certificate))
     advice = summary["advice"]
     if advice is not None:
         if summary["feedback"] == "full":
             verb = "costs" if advice["cost"] >= 0.0 else "saves"
-            _print(f"the certificate {verb} {abs(advice['cost']):.1f} mistakes compared with the advice alone")
+            print_line(f"the certificate {verb} {abs(advice['cost']):.1f} mistakes compared with the advice alone")
         else:
-            _print(f"cost of the rounds without exploration: {advice['cost']:.1f}")
+            print_line(f"cost of the rounds without exploration: {advice['cost']:.1f}")
         weights = ", ".join(f"{name} {weight:.2f}" for name, weight in advice["weights"].items())
-        _print(f"weights of the advice: {weights}")
-    _print(settings.line(summary["settings"]))
+        print_line(f"weights of the advice: {weights}")
+    print_line(settings.line(summary["settings"]))
 
 
 def _percent(share: float) -> str:
     return f"{share:.2%}"
-
-
-def _print(text: str, indent: int = 4) -> None:
-    """Print a line, wrapped between words to 80 columns; further lines are indented."""
-    rest = " " * indent
-    lines = textwrap.wrap(text, WIDTH, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
-    typer.echo("\n".join(lines))

@@ -64,6 +64,7 @@ class Log:
         distribution: Any = None,
         available: Any = None,
         name: str = "arrays",
+        error_at: ErrorAt | None = None,
     ) -> "Log":
         """Make a log from arrays with one entry per round.
 
@@ -77,6 +78,7 @@ class Log:
             distribution: The probability of every label, T × K, if it was logged.
             available: The labels that could be played in each round, as in `Learner.play`.
             name: Name of the log, for messages.
+            error_at: Makes the error about a row; by default it names the row, from 0.
 
         Returns:
             The log.
@@ -85,9 +87,10 @@ class Log:
             StreamError: An entry is wrong; the message names its row.
         """
 
-        def error_at(row: int, problem: str) -> InputError:
+        def row_error(row: int, problem: str) -> InputError:
             return StreamError(name, f"row {row}: {problem}")
 
+        error_at = error_at or row_error
         by_name = tuple(dict(x) for x in X) if _are_dicts(X) else None
         table = _as_table(X, name) if by_name is None else encoded(by_name, error_at)
         try:

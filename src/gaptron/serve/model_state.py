@@ -332,10 +332,8 @@ class Model:
         self.adapter.learn(self._learned_request(decision), decision.label, decision.propensity, outcome)
         self.version += 1
         error = 1.0 - (outcome.reward if outcome.reward is not None else float(is_correct(outcome, decision.label)))
-        played, n_available = (
-            self.adapter.tally_key(decision.label),
-            self.adapter.n_available(decision.request_as_offered),
-        )
+        played = self.adapter.tally_key(decision.label)
+        n_available = self.adapter.n_available(decision.request_as_offered)
         self.tally.learned(played, decision, at, error, delay=delay, n_available=n_available)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:

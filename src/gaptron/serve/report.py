@@ -146,7 +146,9 @@ def _decisions(facts: Facts) -> str:
 
 def _comparison(facts: Facts, shadow: dict[str, Any]) -> str:
     choice = "action" if facts.has_actions else "label"
-    agrees = f"the model agrees with the played {choice} in {_percent(shadow['agreement'] or 0.0)}"
+    if shadow["agreement"] is None:
+        return "none in this mode yet"
+    agrees = f"the model agrees with the played {choice} in {_percent(shadow['agreement'])}"
     model, played = shadow["error_rate"], shadow["played"]["error_rate"]
     if model is None:
         return agrees

@@ -23,7 +23,7 @@ class Segments(Struct):
 
     def decided(self, features: Cells) -> None:
         """Count a decision."""
-        for name, text in _words(features):
+        for name, text in _texts(features):
             values = self.features.get(name)
             if values is None:
                 if name in self.features or len(self.features) == MAX_FEATURES or len(name) > MAX_LENGTH:
@@ -39,7 +39,7 @@ class Segments(Struct):
 
     def learned(self, features: Cells, error: float) -> None:
         """Count a decision as learned from."""
-        for name, text in _words(features):
+        for name, text in _texts(features):
             values = self.features.get(name)
             point = None if values is None else values.get(text)
             if point is not None:
@@ -69,7 +69,7 @@ def features_of_action(decision: Decided) -> Cells:
     return next((action.features or {} for action in played), {})
 
 
-def _words(features: Cells) -> Iterator[tuple[str, str]]:
+def _texts(features: Cells) -> Iterator[tuple[str, str]]:
     """The features that have words as values, or true and false."""
     for name, value in features.items():
         if isinstance(value, str):

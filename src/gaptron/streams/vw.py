@@ -85,6 +85,8 @@ def _parse_compiled(text: Text, n_features: int) -> RawChunk | None:
     if fault >= 0:
         return None
     labels = {data[start:stop].decode(): at for at, (start, stop) in enumerate(spans[:known].tolist())}
+    if any(map(_is_decision, labels)):
+        return None
     for slot, start, stop in left[:many].tolist():
         try:
             if slot < 0:
@@ -138,7 +140,17 @@ def _label(head: bytes) -> str:
         raise MalformedLineError(f"{shown(' '.join(tokens))} is more than a label and an importance")
     if len(tokens) == 2 and _number(tokens[1].encode()) != 1.0:
         raise MalformedLineError(f"importance {shown(tokens[1])[1:-1]}: weights other than 1 are not supported")
+    if _is_decision(tokens[0]):
+        raise MalformedLineError(
+            f"{shown(tokens[0])} is action:cost:probability, a logged decision and not a label: evaluate learners on "
+            "this log with gaptron evaluate"
+        )
     return tokens[0]
+
+
+def _is_decision(label: str) -> bool:
+    """Is this the action:cost:probability of a logged decision?"""
+    return label.count(":") == 2 and None not in map(as_number, label.split(":"))
 
 
 def features(line: bytes) -> Iterator[tuple[bytes, bytes, float | None]]:

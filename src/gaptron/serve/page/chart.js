@@ -1,6 +1,6 @@
 // Figures as SVG. Error rates and rewards have axes that start at 0; every figure has a table with the same numbers.
 
-import { explained, h, named, s } from "./dom.js";
+import { explained, h, named, note, s } from "./dom.js";
 
 const NICE = [0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1];
 const LEFT = 52, RIGHT = 14, TOP = 18, BOTTOM = 34;
@@ -91,7 +91,7 @@ export function range(one, text, help, reference) {
 }
 
 export function sparkline(values, description) {
-  if (values.length < 2) return h("p", { class: "note" }, "Not enough outcomes for a curve yet.");
+  if (values.length < 2) return note("Not enough outcomes for a curve yet.");
   const top = ceiling(values);
   const points = values.map((one, at) => [(100 * at) / (values.length - 1), 28 - 26 * Math.min(1, one / top)]);
   return s("svg", { viewBox: "0 0 100 30", width: "100%", height: 40, preserveAspectRatio: "none", role: "img", "aria-label": description },

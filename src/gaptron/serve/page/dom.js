@@ -50,10 +50,13 @@ function update(current, node) {
 export const explained = (text, help, attributes = {}) =>
   h("span", { tabindex: 0, "data-help": help, "aria-description": help, ...attributes }, text);
 
+export const note = (...children) => h("p", { class: "note" }, children);
+export const button = (text, onclick, attributes = {}) => h("button", { type: "button", onclick, ...attributes }, text);
+
 // A name that somebody else chose: isolated, because it may be written from right to left.
 export const named = (text, attributes = {}) => h("bdi", attributes, text);
 
-export const section = (title, note, ...children) => h("section", {}, h("h2", {}, title), note && h("p", { class: "note" }, note), children);
+export const section = (title, text, ...children) => h("section", {}, h("h2", {}, title), text && note(text), children);
 
 // columns: [heading, explanation or null, "text", "number" or ""]; rows of texts or nodes.
 export function table(caption, columns, rows) {
@@ -100,5 +103,5 @@ export async function copy(text, button) {
 }
 
 export const snippet = (title, text) => h("div", {},
-  h("div", { class: "row apart" }, h("h3", {}, title), h("button", { type: "button", "aria-label": `Copy: ${title}`, onclick: (event) => copy(text, event.target) }, "Copy")),
+  h("div", { class: "row apart" }, h("h3", {}, title), button("Copy", (event) => copy(text, event.target), { "aria-label": `Copy: ${title}` })),
   h("pre", { tabindex: 0 }, h("code", {}, text)));

@@ -49,7 +49,7 @@ async function update() {
     if (!place.model || info) {
       if (refresh === null) {
         element("view").replaceChildren();
-        refresh = (place.model ? VIEWS[place.view] : start).view(element("view"), info);
+        refresh = (place.model ? VIEWS[place.view] : start).view(element("view"), info, modelPath(place.model));
       }
       await refresh(place.model ? info : models);
     } else {

@@ -1,12 +1,12 @@
 // The configuration of a model, and the keys of the service by their ids.
 
-import { call, modelPath } from "./api.js";
-import { h, named, patch, section, table } from "./dom.js";
+import { call } from "./api.js";
+import { button, h, named, note, patch, section, table } from "./dom.js";
 import { shown, span } from "./format.js";
 
 export const title = "Settings";
 
-export function view(root, model) {
+export function view(root, model, path) {
   let info = model, keysRead = false;
   const message = h("p", { role: "status" }), facts = h("div"), keys = h("div"), labels = h("div");
   const field = (name, text, note, input) => h("label", { class: "field" }, h("span", {}, text), input, h("small", {}, note));
@@ -22,7 +22,7 @@ export function view(root, model) {
 
   async function change(body, done) {
     try {
-      info = await call(modelPath(model.name), { method: "PATCH", body });
+      info = await call(path, { method: "PATCH", body });
       message.textContent = done;
       return true;
     } catch (problem) {
@@ -44,17 +44,17 @@ export function view(root, model) {
 
   function draw() {
     const retired = info.retired ?? [];
-    patch(labels, (info.labels ?? []).length === 0 ? null : section("Labels", info.retired && "A display name is only shown here; a retired label is never offered again, and its history stays.",
+    patch(labels, (info.labels ?? []).length === 0 ? null : section("Labels", "A display name is only shown here; a retired label is never offered again, and its history stays.",
       h("ul", { class: "plain" }, info.labels.map((label) => h("li", { class: "row", "data-key": label }, named(label), shown(info, label) !== label && h("small", {}, " shown as ", named(shown(info, label))), retired.includes(label) && h("small", {}, " retired"),
-        info.display_names && h("button", { type: "button", "aria-label": `Name ${label}`, onclick: () => rename(label) }, "Name"), info.retired && !retired.includes(label) && h("button", { type: "button", "aria-label": `Retire ${label}`, onclick: () => retire(label) }, "Retire"))))));
+        button("Name", () => rename(label), { "aria-label": `Name ${label}` }), !retired.includes(label) && button("Retire", () => retire(label), { "aria-label": `Retire ${label}` }))))));
     const rows = [["algorithm", info.algorithm], ["feedback", info.feedback], ["features", info.features ?? "set by the first decision"], ["seed", info.seed], ["timeout", span(info.feedback_timeout)], ["settings", JSON.stringify(info.settings)]];
     patch(facts, section("Fixed when the model was created", null, table("Fixed settings", [["Name", null, ""], ["Value", null, "text"]], rows.filter(([name]) => name !== "timeout").map(([name, value]) => [name, String(value)])),
-      (info.notes ?? []).map((note) => h("p", { class: "note" }, note))));
+      (info.notes ?? []).map((text) => note(text))));
   }
 
   async function rename(label) {
-    const name = prompt(`Display name of ${label}`, shown(info, label));
-    if (name !== null && await change({ display_names: { ...info.display_names, [label]: name.trim() || label } }, "Saved: display_names.")) draw();
+    const name = prompt(`Display name of ${label}; empty: as it is`, info.display_names?.[label] ?? "");
+    if (name !== null && await change({ display_names: { [label]: name.trim() || null } }, "Saved: display_names.")) draw();
   }
 
   async function retire(label) {

@@ -2,7 +2,7 @@
 
 import { call, hasKey, modelPath, optional } from "./api.js";
 import { sparkline } from "./chart.js";
-import { h, patch, snippet } from "./dom.js";
+import { h, patch, section, snippet } from "./dom.js";
 import { interval, measure, percent, plural, rate, value } from "./format.js";
 
 const EVERY = 5; // updates between two readings of the reports
@@ -50,8 +50,6 @@ function creation() {
     h("fieldset", {}, h("legend", {}, "What it chooses"),
       option("chooses", ["labels", "one of the same labels every time"], true),
       option("chooses", ["actions", "one of the actions that each request brings"], false, "(articles, offers: each with its own features)"), labels),
-    h("fieldset", {}, h("legend", {}, "Features"),
-      option("features", ["auto", "have names"], true, "(text, numbers, yes or no)"), option("features", ["numbers", "are a list of numbers"], false, "(always as many as in the first request)")),
     h("fieldset", {}, h("legend", {}, "What your feedback means"),
       option("feedback", ["bandit", "whether the choice was right, or its reward"], true, "(clicks, sales, corrections without the right label)"),
       option("feedback", ["full", "which one was right"], false, "(somebody checks every case)")),
@@ -68,10 +66,8 @@ function creation() {
 
 async function create(form, message, snippets) {
   const fields = form.elements, spec = { name: fields.name.value, feedback: fields.feedback.value, on_timeout: fields.on_timeout.value };
-  if (fields.features.value === "auto") spec.features = "auto";
   if (fields.chooses.value === "actions") spec.actions = true;
   else spec.labels = fields.labels.value.split("\n").map((one) => one.trim()).filter(Boolean);
-  if (fields.chooses.value === "actions" && fields.features.value !== "auto") return void (message.textContent = "Models with actions take named features here; with numbers, create them over HTTP with the number of features.");
   if (fields.timeout.value) spec.feedback_timeout = Number(fields.timeout.value) * Number(fields.unit.value);
   message.textContent = "Creating and compiling the model; this takes a few seconds.";
   try {
@@ -86,45 +82,38 @@ async function create(form, message, snippets) {
 
 // --- snippets -----------------------------------------------------------------------------------------------------
 
-const literal = (json) => json.replaceAll("true", "True");
+export const baseUrl = () => location.href.split("#")[0].replace(/\/$/, "");
+export const curlKey = () => (hasKey() ? ` -H "Authorization: Bearer $GAPTRON_KEY"` : "");
 
 export function snippetsOf(info) {
-  const base = location.href.split("#")[0].replace(/\/$/, "");
-  const url = `${base}/${modelPath(info.name)}/decisions`;
-  const features = info.features === "auto" || info.features === null ? { country: "NL", age: 31 } : Array.from({ length: info.features }, (_, at) => (at + 1) / 10);
-  const actions = [{ id: "offer-a", features: { price: 10 } }, { id: "offer-b", features: { price: 12 } }];
-  const body = info.actions ? { context: features, actions } : Array.isArray(features) ? { x: features } : { features };
-  const choice = info.actions ? "action" : "label";
-  const outcome = info.feedback === "full" ? { [choice]: info.actions ? "offer-a" : info.labels[0] } : { correct: true };
-  const [json, sent] = [JSON.stringify(body), JSON.stringify(outcome)];
-  const auth = hasKey() ? ` \\\n  -H "Authorization: Bearer $GAPTRON_KEY"` : "";
-  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const url = `${baseUrl()}/${modelPath(info.name)}/decisions`, choice = info.actions ? "action" : "label";
+  const example = Number.isInteger(info.features) ? Array(info.features).fill(0.5) : { country: "NL", age: 31 }; // either may be sent first
+  const actions = { "offer-a": { price: 10 }, "offer-b": { price: 12 } };
+  const body = JSON.stringify(info.actions ? { context: example, actions: Object.entries(actions).map(([id, features]) => ({ id, features })) } : Array.isArray(example) ? { x: example } : { features: example });
+  const [[kind, right]] = Object.entries(info.feedback === "full" ? { [choice]: info.actions ? "offer-a" : info.labels[0] } : { correct: true });
+  const outcome = JSON.stringify({ [kind]: right }), quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
   const curl = `ID=order-$(date +%s)  # your id of the event: a repeated request gets the same decision
-curl ${quoted(url)}${auth} \\
+curl ${quoted(url)}${curlKey()} \\
   -H 'Content-Type: application/json' \\
-  -d '{"event_id": "'$ID'", '${quoted(json.slice(1))}
-curl -X PUT ${quoted(url)}/$ID/outcome${auth} \\
-  -H 'Content-Type: application/json' -d ${quoted(sent)}`;
-  const arguments_ = info.actions ? `${JSON.stringify(features)}, actions=${JSON.stringify(Object.fromEntries(actions.map((one) => [one.id, one.features])))}` : JSON.stringify(features);
-  const key = hasKey() ? `, key=os.environ["GAPTRON_KEY"]` : "";
+  -d '{"event_id": "'$ID'", ${body.slice(1)}'
+curl -X PUT ${quoted(url)}/$ID/outcome${curlKey()} \\
+  -H 'Content-Type: application/json' -d ${quoted(outcome)}`;
   const python = `# pip install 'gaptron[client]'
 ${hasKey() ? "import os\n\n" : ""}from gaptron.client import Client
 
-with Client(${JSON.stringify(base)}, ${JSON.stringify(info.name)}${key}) as client:
-    decision = client.decide(${literal(arguments_)})
+with Client("${baseUrl()}", "${info.name}"${hasKey() ? ', key=os.environ["GAPTRON_KEY"]' : ""}) as client:
+    decision = client.decide(${JSON.stringify(example)}${info.actions ? `, actions=${JSON.stringify(actions)}` : ""})
     print(decision.${choice}, decision.propensity)
-    client.send_outcome(decision, ${Object.entries(outcome).map(([name, one]) => `${name}=${literal(JSON.stringify(one))}`).join(", ")})`;
-  const header = hasKey() ? `, Authorization: \`Bearer \${process.env.GAPTRON_KEY}\`` : "";
+    client.send_outcome(decision, ${kind}=${right === true ? "True" : JSON.stringify(right)})`;
   const script = `// Node.js 18 or newer, as decide.mjs
-const url = ${JSON.stringify(url)};
-const headers = { "Content-Type": "application/json"${header} };
+const url = "${url}";
+const headers = { "Content-Type": "application/json"${hasKey() ? ", Authorization: `Bearer ${process.env.GAPTRON_KEY}`" : ""} };
 const id = crypto.randomUUID();
 const decision = await fetch(url, {
-  method: "POST", headers, body: JSON.stringify({ event_id: id, ...${json} }),
+  method: "POST", headers, body: JSON.stringify({ event_id: id, ...${body} }),
 }).then((response) => response.json());
 console.log(decision.${choice}, decision.propensity);
-await fetch(\`\${url}/\${id}/outcome\`, { method: "PUT", headers, body: JSON.stringify(${sent}) });`;
-  return h("section", {}, h("h2", {}, "Use it"), h("p", { class: "note" }, "Each snippet asks for a decision and sends its outcome. Replace the features with yours before the first request: it settles what the model expects.",
-    hasKey() && " GAPTRON_KEY holds a key with the roles decide and feedback."),
-  snippet("curl", curl), snippet("Python", python), snippet("JavaScript", script));
+await fetch(\`\${url}/\${id}/outcome\`, { method: "PUT", headers, body: JSON.stringify(${outcome}) });`;
+  return section("Use it", ["Each snippet asks for a decision and sends its outcome. Use your own features: the first decision settles whether they are named or a list of numbers.", hasKey() && " GAPTRON_KEY holds a key with the roles decide and feedback."],
+    snippet("curl", curl), snippet("Python", python), snippet("JavaScript", script));
 }

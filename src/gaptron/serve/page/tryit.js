@@ -1,17 +1,17 @@
 // Enter features and see the distribution. Nothing is decided or logged.
 
-import { call, modelPath, optional } from "./api.js";
-import { h, patch } from "./dom.js";
+import { call, optional } from "./api.js";
+import { button, h, note, patch } from "./dom.js";
 import { distribution, distributionOf } from "./live.js";
 
 export const title = "Try it";
 const PAUSE = 250; // ms without a key before the distribution is asked for
 const MAX_FIELDS = 40;
 
-export function view(root, model) {
+export function view(root, model, path) {
   const form = h("form", { onsubmit: (event) => event.preventDefault(), oninput: soon }), result = h("div", { "aria-live": "polite" });
   let [timer, kind, info, fields] = [0, "", model, []];
-  root.append(h("h2", {}, "Try it"), h("p", { class: "note" }, "What a decision for these features would be drawn from now. Nothing is decided or logged."), form, h("h3", {}, "Distribution"), result);
+  root.append(h("h2", {}, "Try it"), note("What a decision for these features would be drawn from now. Nothing is decided or logged."), form, h("h3", {}, "Distribution"), result);
 
   function soon() {
     clearTimeout(timer);
@@ -26,7 +26,7 @@ export function view(root, model) {
       return void patch(result, h("p", { class: "warning" }, `These are not features yet: ${problem.message}`));
     }
     try {
-      const preview = await call(`${modelPath(model.name)}/preview`, { method: "POST", body });
+      const preview = await call(`${path}/preview`, { method: "POST", body });
       patch(result, distribution(info, distributionOf(info.actions ? preview : { distribution: preview.distribution })));
     } catch (problem) {
       patch(result, h("p", { class: "warning" }, problem.status === 404 || problem.status === 405 ? "This service has no preview." : problem.message));
@@ -52,8 +52,8 @@ export function view(root, model) {
         return field;
       };
       for (const [name, value] of Object.entries(features ?? { "": "" })) add(name, typeof value === "string" && value === asText(value) ? value : JSON.stringify(value));
-      form.replaceChildren(h("p", { class: "note" }, "A value is a number, true, false, null or text; text in quotes stays text. An empty name is left out."), list,
-        h("button", { type: "button", onclick: () => add("", "")[0].focus() }, "Add a feature"));
+      form.replaceChildren(note("A value is a number, true, false, null or text; text in quotes stays text. An empty name is left out."), list,
+        button("Add a feature", () => add("", "")[0].focus()));
     }
     ask();
   }
@@ -63,7 +63,7 @@ export function view(root, model) {
     info = fresh;
     if (isBuilt) return;
     isBuilt = true;
-    const last = await optional(`${modelPath(model.name)}/decisions?limit=1`);
+    const last = await optional(`${path}/decisions?limit=1`);
     build(last?.decisions[0]?.redacted ? undefined : last?.decisions[0]);
   };
 }

@@ -58,7 +58,7 @@ class Roles:
     context: Sequence[Column] | None = field(default=None)  # features of the context; None: found
 
 
-class _Table(NamedTuple):
+class CellTable(NamedTuple):
     """A table in memory."""
 
     names: list[str]
@@ -68,7 +68,7 @@ class _Table(NamedTuple):
 
 def read(source: Source, format: str, roles: Roles) -> NamedRounds:
     """Read a table; `format` is csv, tsv or parquet."""
-    table = _parquet(source) if format == "parquet" else _text(source, SEPARATORS[format])
+    table = read_cells(source, format)
     check_unique(source.name, table.names)
     places = _places(source.name, table.names, roles)
     by_role = {role: table.cells[at] for role, at in places.items()}
@@ -95,7 +95,7 @@ def read(source: Source, format: str, roles: Roles) -> NamedRounds:
 class _Lines:
     """The roles of the rows of a table."""
 
-    def __init__(self, table: _Table, by_role: dict[str, list[Any]]) -> None:
+    def __init__(self, table: CellTable, by_role: dict[str, list[Any]]) -> None:
         self._table, self._roles = table, by_role
 
     def action(self, row: int, position: int) -> Any:
@@ -187,7 +187,7 @@ def _places(source: str, names: list[str], roles: Roles) -> dict[str, int]:
     return places
 
 
-def _starts(table: _Table, rounds: list[Any]) -> tuple[Integers, int]:
+def _starts(table: CellTable, rounds: list[Any]) -> tuple[Integers, int]:
     """Return the first row of each round, and the number of rows."""
     starts, seen, last = [], set(), object()
     for row, value in enumerate(rounds):
@@ -203,7 +203,7 @@ def _starts(table: _Table, rounds: list[Any]) -> tuple[Integers, int]:
 
 
 def _context(
-    source: str, table: _Table, features: list[int], starts: Integers, wanted: Sequence[Column] | None
+    source: str, table: CellTable, features: list[int], starts: Integers, wanted: Sequence[Column] | None
 ) -> list[int]:
     """Find the columns of the context."""
     inside = np.ones(len(table.cells[0]), dtype=np.bool_)
@@ -235,22 +235,27 @@ def _changes(cells: list[Any]) -> Flags:
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def _text(source: Source, separator: str) -> _Table:
+def read_cells(source: Source, format: str) -> CellTable:
+    """Read all cells of a table; `format` is csv, tsv or parquet."""
+    return _parquet(source) if format == "parquet" else _text(source, SEPARATORS[format])
+
+
+def _text(source: Source, separator: str) -> CellTable:
     options = csv_text.CsvOptions(header=True, usual=separator, numeric=False, labelled=False)
     for chunk in csv_text.read(source, None, options, lambda chunk: chunk):
         return _cells(chunk.table(), chunk.text.error_at, text=True)
     raise StreamError(source.name, "contains no rounds")
 
 
-def _parquet(source: Source) -> _Table:
+def _parquet(source: Source) -> CellTable:
     for table, error_at in parquet.tables(source, None):
         return _cells(table, error_at, text=False)
     raise StreamError(source.name, "contains no rounds")
 
 
-def _cells(table: Any, error_at: ErrorAt, *, text: bool) -> _Table:
+def _cells(table: Any, error_at: ErrorAt, *, text: bool) -> CellTable:
     columns = of_arrow(table, text=text).block(0, table.num_rows)
-    return _Table(list(columns), [_values(column) for column in columns.values()], error_at)
+    return CellTable(list(columns), [_values(column) for column in columns.values()], error_at)
 
 
 def _values(column: TableColumn) -> list[Any]:
