@@ -126,7 +126,7 @@ def test_the_model_remembers_how_the_files_are_written(tmp_path):
     monday = write(tmp_path / "monday.csv", [{**row, "date": row["date"].replace(".", "/")} for row in rows], ";")
     tuesday = write(tmp_path / "tuesday.csv", day, ";")
     run("play", str(monday), "--label", "back", "--decimal", ",", *SMALL, "--save", model)
-    assert Learner.load(model).reading == {"label": "back", "decimal": ",", "dates": "day-first"}
+    assert {"label": "back", "decimal": ",", "dates": "day-first"}.items() <= Learner.load(model).reading.items()
     found = account(str(tuesday), "--load", model)
     assert not any(column["other_kind"] for column in found["columns"])
     assert len(run("predict", str(tuesday), "--load", model).splitlines()) == 11
