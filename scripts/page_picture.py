@@ -19,7 +19,6 @@ URL, PORT = "http://127.0.0.1:8769", "8769"
 LABELS = ["mail", "chat", "phone"]
 COUNTRIES = ["NL", "DE", "FR", "US"]
 ROUNDS, WITH_FEEDBACK, NOISE = 5000, 0.95, 0.1
-COLOURS = 96  # of a picture, so that the files are small
 VIEWS = {  # name of the picture → place on the page, what to wait for, height, colour scheme
     "console": ("triage/overview", "in the last 1,000 outcomes", 1000, "light"),
     "console-live": ("triage/live", "newest first", 520, "light"),
@@ -86,4 +85,5 @@ def _screenshot(browser: Browser, place: str, text: str, height: int, scheme: st
     page.screenshot(path=path)
     page.close()
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        # Few colours, so that the files are small.
+        picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)

@@ -309,13 +309,7 @@ CHALLENGER = {
 def test_challengers_are_compared_added_promoted_and_removed(server: Process, browser: Any, width: int) -> None:
     at_work(server)
     sent: list[Any] = []
-    unknown = {
-        **CHALLENGER,
-        "name": LONG[:64],
-        "comparison": "unknown",
-        "decisions_needed": 900,
-        "stopped": "it failed",
-    }
+    unknown = CHALLENGER | {"name": LONG[:64], "comparison": "unknown", "stopped": "it failed"}
 
     def respond(route: Any) -> None:
         request = route.request

@@ -58,7 +58,7 @@ function tiles(report, info) {
   ];
   if (shadow) {
     return [...found, tile("Agreement", "How often the model would have played what the caller played.", percent(shadow.agreement), "shadow mode: the caller plays its own choice"),
-      tile(`${name} in its place`, "What the model would have had if its choices had been played, estimated by the caller's propensities.", rate(shadow.error_rate, rewards), shadow.hidden ?? interval(shadow, rewards)),
+      tile(`${name} in its place`, "What the model would have had if its choices had been played, estimated by the caller's propensities.", rate(shadow.error_rate, rewards), shadow.hidden ?? (shadow.error_rate === null ? NONE : interval(shadow, rewards))),
       uplift("Against the caller", "How much better the model would have been than what the caller played.", shadow, played, rewards, "by the caller's propensities")];
   }
   const best = report.single_label.reduce((least, one) => (one.hidden || least?.error_rate <= one.error_rate ? least : one), null);
@@ -92,7 +92,7 @@ function curve(report, histories, period, choose, width) {
   const marks = recent || !known.length ? [] : report.changes.map((one, at) => [Date.parse(one.at) * 1000, String(at + 1), `${time(one.at)}: ${one.what}`])
     .filter(([at]) => at >= first.x && at <= last.x + SIZE[period]);
   const top = rewards ? 1 : ceiling(known.map((one) => one.high));
-  return section(`${name} over time`, ["The band is a 95 % confidence interval of each point.", !recent && " An outcome counts when its decision was made.", top < 1 && ` The axis ends at ${percent(top)}.`, marks.length > 0 && " Dashed lines are the changes listed below."],
+  return section(`${name} over time`, ["The band is a 95 % confidence interval of each point.", !recent && " An outcome counts when its decision was made.", known.length > 0 && top < 1 && ` The axis ends at ${percent(top)}.`, marks.length > 0 && " Dashed lines are the changes listed below."],
     h("div", { class: "row", role: "group", "aria-label": "Period" }, Object.keys(STEPS).map((step) => (step === "recent" || histories[step]) && button(STEPS[step], () => choose(step), { "aria-pressed": String(step === period) }))),
     h("div", { id: "curve" }, known.length === 0 ? h("p", {}, "Not enough outcomes yet.") : lineChart({
       width, points, marks, top, format: (share) => (rewards ? share.toFixed(2) : `${+(100 * share).toFixed(1)} %`),
@@ -145,11 +145,11 @@ function choices(report, info) {
 
 function delays(report, width) {
   const items = report.delays.map((one, at) => {
-    const before = at > 0 ? span(report.delays[at - 1].up_to) : "", name = one.up_to === null ? `> ${before}` : `≤ ${span(one.up_to)}`;
+    const before = at > 0 ? span(report.delays[at - 1].up_to) : "", name = one.up_to === null ? "more" : span(one.up_to);
     return { name, number: one.outcomes, help: `${plural(one.outcomes, "outcome")} arrived after ${before || "0 s"}${one.up_to === null ? " or later" : ` to ${span(one.up_to)}`}.` };
   });
-  return section("Delay of outcomes", "How long outcomes took to arrive. The columns are not equally long periods.",
-    items.some((one) => one.number) ? histogram({ width, items, description: `Delay of outcomes: ${items.map((one) => `${one.name} ${one.number}`).join(", ")}` }) : h("p", {}, "No outcome has arrived yet."));
+  return section("Delay of outcomes", "How long outcomes took to arrive: each column up to the time below it. The periods are not equally long.",
+    items.some((one) => one.number) ? histogram({ width, items, description: `Delay of outcomes: ${items.map((one) => `${one.name} ${one.number}`).join(", ")}` }) : h("p", {}, "No outcome was learned from yet."));
 }
 
 function experts(report, samples, width) {

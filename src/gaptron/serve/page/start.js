@@ -95,7 +95,7 @@ export function snippetsOf(info) {
   const curl = `ID=order-$(date +%s)  # your id of the event: a repeated request gets the same decision
 curl ${quoted(url)}${curlKey()} \\
   -H 'Content-Type: application/json' \\
-  -d '{"event_id": "'$ID'", '${quoted(body.slice(1))}
+  -d '{"event_id": "'$ID'", ${body.slice(1)}'
 curl -X PUT ${quoted(url)}/$ID/outcome${curlKey()} \\
   -H 'Content-Type: application/json' -d ${quoted(outcome)}`;
   const python = `# pip install 'gaptron[client]'
