@@ -1,4 +1,4 @@
-"""The README: its commands run, its links lead somewhere, and it is short."""
+"""The README: its commands run, it is short, and its links lead somewhere, as do those of the pages beside it."""
 
 import importlib.util
 import re
@@ -37,8 +37,9 @@ def test_ci_runs_its_commands() -> None:
     assert "python scripts/readme.py" in script.read_text(encoding="utf-8")
 
 
-def test_its_links_and_pictures_are_in_the_repository() -> None:
-    targets = [target for target in re.findall(r"\]\(([^)#]+)", TEXT) if "://" not in target]
+def test_links_and_pictures_are_in_the_repository() -> None:
+    texts = [TEXT, *((ROOT / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "SECURITY.md"))]
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", "\n".join(texts)) if "://" not in target]
     assert len(targets) > 10
     assert [target for target in targets if not (ROOT / target).exists()] == []
 

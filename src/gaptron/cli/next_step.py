@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 DEFAULT = "advised-gaptron"
+TWO = 2  # labels
 # Options of `play` that `compare` takes in the same form, so that both read the same rounds.
 SHARED = ("format_", "label", "classes", "features", "index_base", "header", "raw", "constant", "log1p", "standardize")
 
@@ -26,6 +27,11 @@ def next_step(summary: dict[str, Any], context: typer.Context, *, encoded: bool)
         return f"the learner is not better than always {label}: check that --label is the column you mean{columns}"
     if summary["last_quarter"] is not None and summary["last_quarter"]["change"] == "rise":
         return f"the error rises: {_compare(context)} --in-order ranks algorithms on the rounds in this order"
+    if summary["feedback"] == "bandit" and summary["n_classes"] == TWO and summary["reward"] is None:
+        return (
+            "of two labels, right or wrong reveals the true one: if exactly one is right in every round, "
+            "--feedback full learns from this"
+        )
     if summary["feedback"] == "bandit":
         return (
             "--feedback full makes fewer mistakes, if the true label becomes known after each round; else "

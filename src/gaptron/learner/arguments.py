@@ -150,6 +150,8 @@ class Arguments:
         graph = self._problem.graph
         if self._problem.feedback is Feedback.BANDIT:
             return self._bandit_feedback(code, label, correct, reward)
+        if graph is None and label is None and reward is None and correct is not None:
+            return self._of_two(code, available, as_correct(correct))
         if correct is not None or reward is not None or (label is None and graph is None):
             raise DecisionError(
                 "full information: call learn(decision, label=the true label)"
@@ -164,6 +166,16 @@ class Arguments:
         if len(available) and not available[truth]:
             raise InputError(f"label {label!r} cannot be the true one: it was not available in this round")
         return truth, float(truth == code)
+
+    def _of_two(self, code: int, available: Flags, correct: bool) -> tuple[int, float]:
+        """Return the true label of two, where one is right: the label played or, if it was wrong, the other one."""
+        labels = np.flatnonzero(available) if len(available) else np.arange(len(self.classes))
+        if len(labels) != 2:
+            raise DecisionError(
+                f"correct={correct} reveals the true label only where there are two, and this round had {len(labels)}: "
+                "call learn(decision, label=the true label), or make the learner with feedback='bandit'"
+            )
+        return (code if correct else int(labels[labels != code][0])), float(correct)
 
     def _bandit_feedback(self, code: int, truth: Any, correct: Any, reward: Any) -> tuple[int, float]:
         if truth is not None or (correct is None) == (reward is None):

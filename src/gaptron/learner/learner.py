@@ -332,7 +332,8 @@ class Learner:
         Args:
             decision: what `decide` returned.
             label: the true label (full information), or the label that the graph reveals, if it reveals one.
-            correct: whether the label played was correct (bandit).
+            correct: whether the label played was correct (bandit). With full information and two labels, of which one
+                is right, this reveals the true label too.
             reward: the reward of the label played, from 0 to 1 (bandit): 1 is `correct=True`, 0 is `correct=False`, and
                 some algorithms learn from rewards in between. Give the number itself, do not round it at random.
             action: the right action (full information), where rounds bring their own actions: its row, or its id.
