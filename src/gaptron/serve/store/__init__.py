@@ -103,7 +103,11 @@ class Store(Protocol):
         ...
 
     def find(self, model: str, event_ids: list[str]) -> dict[str, Found]:
-        """Look up the decisions of these events; events without a decision are left out."""
+        """Look up the decisions of these events; events without a decision are left out, as are imported ones."""
+        ...
+
+    def known_events(self, model: str, event_ids: list[str]) -> dict[str, int]:
+        """Those of these events that have a decision, which may have been imported, with their last `seq`."""
         ...
 
     def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
