@@ -100,7 +100,8 @@ def time_columns(
     source = Source(os.fspath(path))
     if source.is_stdin:
         return []
-    first = next(TableReader(source, format, Columns(label), header).chunks(csv_text.SAMPLE), None)
+    options = CsvOptions(Columns(label), header, numeric=False)
+    first = next(TableReader(source, format, options, Unlabelled()).chunks(csv_text.SAMPLE), None)
     if first is None:
         return []
     columns = of_arrow(first.table, text=first.rounds.text).block(0, first.table.num_rows)
