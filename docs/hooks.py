@@ -1,4 +1,4 @@
-"""Generate pages from the package at build time: algorithms, gallery, reference, changelog.
+"""Generate pages from the package at build time: algorithms, gallery, reference, results, changelog.
 
 The algorithms are imported with the compiler off, so that a build compiles nothing. A new algorithm or gallery example
 gets its page without a change here.
@@ -8,7 +8,6 @@ import ast
 import html
 import importlib
 import inspect
-import json
 import os
 import re
 import sys
@@ -20,12 +19,16 @@ from typing import Any, NamedTuple
 if "numba" not in sys.modules:  # a process that builds the pages, not one that runs the tests
     os.environ["NUMBA_DISABLE_JIT"] = "1"
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import http_page
+import result_pages
+
 from gaptron.algorithms import NAMES, load
 from gaptron.types import Card
 
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs" / "gallery"
-RESULTS = ROOT / "docs" / "results" / "data"  # summaries of comparisons
 ALGORITHMS = "reference/algorithms"  # folder of their pages
 PUBLIC = (
     "gaptron",
@@ -201,8 +204,9 @@ def algorithm_index() -> str:
         rows.append([f"[{name}]({name}.md)", *(cell(facts.get(key, "")) for key in keys)])
     return (
         "# Algorithms\n\n"
-        "One paper, one file, one page. *Regret* is what the proved bound on the expected mistakes adds to the loss "
-        "L_T(U) of the best linear rule U; D bounds ‖U‖. Letters: [notation](../notation.md). "
+        "Here you can look up every algorithm, its settings and its bound: one paper, one file, one page. *Regret* is "
+        "what the proved bound on the expected mistakes adds to the loss L_T(U) of the best linear rule U; D bounds "
+        "‖U‖. Letters: [notation](../notation.md). "
         "Which one to use: [how to choose](../../how-to/choose.md).\n\n" + table(head, rows)
     )
 
@@ -211,7 +215,7 @@ def algorithm_index() -> str:
 
 
 class Example(NamedTuple):
-    """One gallery example, with the output of its last run by `scripts/figures`."""
+    """One gallery example, with the output of its last run by `scripts/outputs`."""
 
     name: str
     title: str
@@ -234,20 +238,31 @@ def _example(path: Path) -> Example:
 
 
 def example_page(example: Example) -> str:
-    """One example's page: text, picture, output, code."""
+    """One example's page: text, picture, output, and the code cell by cell."""
     return (
         f"# {example.title}\n\n{example.words}\n\n![{example.title}](../img/gallery/{example.name}.png)\n\n"
         f"It prints\n\n```text\n{example.output}```\n\n## The code\n\n"
-        f"The file: [{example.name}.py]({example.name}.py).\n\n```python\n{example.code}\n```\n"
+        f"The file is [{example.name}.py]({example.name}.py). Its cells begin with `# %%`, so that editors that know "
+        "this mark, such as VS Code, Spyder and Jupyter with Jupytext, open it as a notebook.\n\n"
+        f"{notebook(example.code)}"
     )
+
+
+def notebook(code: str) -> str:
+    """The cells of a script, each below its first line."""
+    first, *cells = re.split(r"^# %% (.*)\n", code, flags=re.M)
+    parts = [f"```python\n{first.strip()}\n```\n"]
+    for words, cell in zip(cells[::2], cells[1::2]):
+        parts.append(f"{words}\n\n```python\n{cell.strip()}\n```\n")
+    return "\n".join(parts)
 
 
 def gallery_index(found: list[Example]) -> str:
     """The examples' pictures and introductions."""
     parts = [
         "# Gallery\n",
-        "Short programs that run as they are, each with the picture it draws and the numbers it prints. The data are "
-        "generated with a seed that differs from the learner's, so that the two draw independent numbers.\n",
+        "With these short programs you can see what a task looks like in code. Each runs as it is; a page shows the "
+        "picture it draws and the numbers it prints.\n",
     ]
     for example in found:
         head = example.words.split("\n\n")[0]
@@ -274,38 +289,6 @@ def api_page() -> str:
         parts += [f"## {module}\n", *(f"::: {module}.{name}\n" for name in public(module))]
     errors = "::: gaptron.errors\n    options:\n      members: false\n      show_root_heading: false\n"
     return "\n".join([*parts, "## Errors\n", errors])
-
-
-# --- results ----------------------------------------------------------------------------------------------
-
-
-FEEDBACK = {"full": "Full information", "bandit": "Bandit feedback"}
-
-
-def result_page(path: Path) -> str:
-    """The page of a comparison, from the summary that `scripts/results` wrote."""
-    report = json.loads(path.read_text(encoding="utf-8"))
-    parts = [
-        f"# {report['title']}\n",
-        f"Measured on {report['date']} with version {report['version']}, processor {report['processor']}, "
-        f"{report['seeds']} seeds, {report['runs']:,} runs. To repeat it:\n",
-        f"```bash\n{report['command']}\n```\n",
-        "Errors are in per cent. *Behind* is the difference to the leader, paired by seed, with its 95 % interval over "
-        "seeds. *Tuned* is the best of a grid, chosen in hindsight and stream by stream, which no learner can do.\n",
-    ]
-    for feedback, rows in report["tables"].items():
-        streams = list(rows[0]["streams"])
-        parts.append(f"## {FEEDBACK.get(feedback, feedback)}\n")
-        parts.append(table(["algorithm", "error %", "behind", "first on"], [_standing(row, streams) for row in rows]))
-        errors = [[row["algorithm"], *(f"{row['streams'][s]:.2f}" for s in streams if s in row["streams"])] for row in rows]
-        parts.append("Stream by stream:\n")
-        parts.append(table(["algorithm", *streams], errors))
-    return "\n".join(parts)
-
-
-def _standing(row: dict[str, Any], streams: list[str]) -> list[str]:
-    behind = f"{row['behind']:+.2f} ± {row['interval']:.2f}" if row["behind"] else ""
-    return [row["algorithm"], f"{row['error']:.2f}", behind, f"{row['first']} of {len(streams)}"]
 
 
 # --- errata -----------------------------------------------------------------------------------------------
@@ -347,13 +330,17 @@ def with_formulas(markdown: str) -> str:
 
 
 FORMULAS = (  # pages whose letters have indices
+    "explanation/actions",
     "explanation/advised",
     "explanation/errata",
     "explanation/frugal",
     "explanation/observed",
+    "explanation/offpolicy",
     "explanation/theory",
     "how-to/abstention",
-    "how-to/feedback",
+    "how-to/available-labels",
+    "how-to/late-feedback",
+    "how-to/offpolicy",
     "reference/notation",
 )
 # A letter, perhaps with a mark or a prime, or a short word; then _ or ^ and an index of one letter, or in braces: x_t,
@@ -387,8 +374,9 @@ def pages() -> dict[str, str]:
     examples = gallery()
     made["gallery/index.md"] = gallery_index(examples)
     made |= {f"gallery/{example.name}.md": example_page(example) for example in examples}
-    made |= {f"results/{path.stem}.md": result_page(path) for path in sorted(RESULTS.glob("*.json"))}
+    made |= result_pages.pages()
     made["reference/api.md"] = api_page()
+    made["reference/http.md"] = http_page.page()
     changelog = ROOT / "CHANGELOG.md"
     if changelog.exists():
         made["reference/changelog.md"] = changelog.read_text(encoding="utf-8")
@@ -396,18 +384,23 @@ def pages() -> dict[str, str]:
 
 
 def on_config(config: Any) -> Any:
-    """Add the generated pages to the navigation."""
+    """Add the generated pages to the navigation, in the places that mkdocs.yml leaves for them."""
     made = pages()
-    parts = {title: listed for entry in config.nav for title, listed in entry.items()}
-    parts["Tutorials"].append({"Gallery": [path for path in made if path.startswith("gallery/")]})
-    parts["Reference"][:0] = [
-        {"Algorithms": [path for path in made if path.startswith(ALGORITHMS)]},
-        {"Python": "reference/api.md"},
-    ]
-    if "reference/changelog.md" in made:
-        parts["Reference"].append({"Changelog": "reference/changelog.md"})
-    config.watch = [*config.watch, str(ROOT / "src" / "gaptron"), str(GALLERY)]
+    _fill(config.nav, "Gallery", [path for path in made if path.startswith("gallery/")])
+    _fill(config.nav, "Algorithms", [path for path in made if path.startswith(ALGORITHMS)])
+    _fill(config.nav, "Results", [path for path in made if path.startswith("results/")])
+    config.watch = [*config.watch, str(ROOT / "src" / "gaptron"), str(GALLERY), str(result_pages.DATA)]
     return config
+
+
+def _fill(nav: list[Any], title: str, paths: list[str]) -> None:
+    """Put pages into the empty list with this title."""
+    for entry in nav:
+        for name, listed in entry.items() if isinstance(entry, dict) else ():
+            if name == title:
+                listed.extend(paths)
+            elif isinstance(listed, list):
+                _fill(listed, title, paths)
 
 
 def on_files(files: Any, config: Any) -> Any:

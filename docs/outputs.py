@@ -89,10 +89,11 @@ def _programs(page: Path, lines: list[str]) -> Iterator[Shown]:
         kind, start, block = line[3:] if not kind else "", number, []
 
 
-def files(page: Path) -> dict[str, str]:
-    """The files that a page shows, by name."""
-    found = re.findall(r'^```\w+ title="([\w-]+\.\w+)"\n(.*?)^```', page.read_text(encoding="utf-8"), re.M | re.S)
-    return dict(found)
+def write_files(page: Path, folder: Path) -> None:
+    """Write the files that a page shows."""
+    text = page.read_text(encoding="utf-8")
+    for name, content in re.findall(r'^```\w+ title="([\w-]+\.\w+)"\n(.*?)^```', text, re.M | re.S):
+        (folder / name).write_text(content, encoding="utf-8")
 
 
 def run(command: str, folder: Path, **environment: str) -> str:
@@ -122,8 +123,7 @@ def run(command: str, folder: Path, **environment: str) -> str:
 def run_tutorial(page: Path, folder: Path) -> list[tuple[Shown, str]]:
     """Every command of a tutorial with what it prints, run in the order of the page in an empty folder."""
     runpy.run_path(str(TUTORIALS / "tickets.py"))["write"](folder)
-    for name, text in files(page).items():
-        (folder / name).write_text(text, encoding="utf-8")
+    write_files(page, folder)
     served = re.search(r"gaptron serve --store (\w+)", page.read_text(encoding="utf-8"))
     with serving(folder, served[1]) if served else contextlib.nullcontext("") as address:
         return [(one, run(one.command, folder, GAPTRON_URL=address)) for one in shown(page)]
@@ -169,7 +169,7 @@ def update(found: Shown, output: str) -> None:
 
 
 def inputs(folder: Path) -> None:
-    """Write the files that the shown commands read."""
+    """Write the files that the shown commands read and that no page shows."""
     _decisions(folder / "decisions.jsonl.gz")
     _advice(folder / "advice.csv")
     _clicks(folder / "clicks.dsjson")

@@ -1,4 +1,4 @@
-"""Screenshot of the service's page: start a service, send it decisions and feedback, and open it in Chromium."""
+"""Screenshots of the service's console: start a service, send it decisions and feedback, and open it in Chromium."""
 
 import os
 import shutil
@@ -10,17 +10,25 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-from playwright.sync_api import sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
 
 from gaptron.client import Client
 
 URL, PORT = "http://127.0.0.1:8769", "8769"
 LABELS = ["mail", "chat", "phone"]
-ROUNDS, WITH_FEEDBACK, NOISE = 1400, 0.95, 0.1
+COUNTRIES = ["NL", "DE", "FR", "US"]
+ROUNDS, WITH_FEEDBACK, NOISE = 5000, 0.95, 0.1
+VIEWS = {  # name of the picture → place on the page, what to wait for, height, colour scheme
+    "console": ("triage/overview", "in the last 1,000 outcomes", 1000, "light"),
+    "console-live": ("triage/live", "newest first", 520, "light"),
+    "console-try": ("triage/try", "Probability", 470, "dark"),
+    "console-segments": ("triage/segments", "with outcome", 470, "light"),
+}
 
 
 def draw(path: Path) -> None:
-    """Run a service and save a screenshot of its page, 1200 pixels wide."""
+    """Run a service and save a screenshot of each view beside `path`, the one of the overview; 1200 pixels wide."""
     chromium = os.environ.get("GAPTRON_CHROMIUM") or shutil.which("chromium")
     if chromium is None:
         raise SystemExit(f"{path.name} needs Chromium: install it, or set GAPTRON_CHROMIUM to its path")
@@ -29,8 +37,14 @@ def draw(path: Path) -> None:
         service = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             _wait(service)
-            _send_rounds()
-            _screenshot(chromium, path)
+            with sync_playwright() as driver:
+                options = ["--headless", "--no-sandbox", "--disable-gpu"]
+                browser = driver.chromium.launch(executable_path=chromium, args=options)
+                _screenshot(browser, "", "There is no model yet", 1010, "light", path.with_stem("console-start"))
+                _send_rounds()
+                for name, view in VIEWS.items():
+                    _screenshot(browser, *view, path.with_stem(name))
+                browser.close()
         finally:
             service.terminate()
             service.wait()
@@ -48,26 +62,30 @@ def _wait(service: subprocess.Popen[bytes]) -> None:
 
 
 def _send_rounds() -> None:
-    """Decide and give feedback; the true label is that of a linear rule, with noise."""
+    """Decide and give feedback; the true label depends on the country and the age, with noise."""
     spec = {"name": "triage", "labels": LABELS, "epsilon": 0.05}
     httpx.post(f"{URL}/v1/models", json=spec, timeout=300).raise_for_status()
     rng = np.random.default_rng(0)
-    directions = rng.normal(size=(3, 4))
     with Client(URL, "triage") as client:
         for _ in range(ROUNDS):
-            x = rng.normal(size=4) / 2.0
-            truth = LABELS[int((directions @ x).argmax())] if rng.random() > NOISE else str(rng.choice(LABELS))
-            decision = client.decide(x.tolist())
+            country, age = str(rng.choice(COUNTRIES)), int(rng.integers(18, 80))
+            truth = "phone" if age > 55 else "mail" if country in ("NL", "DE") else "chat"
+            if rng.random() < NOISE:
+                truth = str(rng.choice(LABELS))
+            decision = client.decide({"country": country, "age": age, "member": bool(rng.random() < 0.3)})
             if rng.random() < WITH_FEEDBACK:
                 client.send_outcome(decision, correct=decision.label == truth)
             client.flush()
 
 
-def _screenshot(chromium: str, path: Path) -> None:
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1200, "height": 860}, color_scheme="light")
-        page.goto(URL)
-        page.get_by_text("in the last 1,000 outcomes").first.wait_for()
-        page.screenshot(path=path)
-        browser.close()
+def _screenshot(browser: Browser, place: str, text: str, height: int, scheme: str, path: Path) -> None:
+    page = browser.new_page(viewport={"width": 1200, "height": height}, color_scheme=scheme)
+    page.goto(f"{URL}/#/{place}")
+    page.get_by_text(text).first.wait_for()
+    page.screenshot(path=path)
+    page.close()
+    with Image.open(path) as picture:
+        # Few colours, so that the files are small.
+        picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            path, optimize=True
+        )

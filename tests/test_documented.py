@@ -23,19 +23,19 @@ DOCS = ROOT / "docs"
 EXAMPLES = [
     path
     for path in [*sorted(DOCS.rglob("*.md")), *ROOT.glob("README.md")]
-    if "\n```python\n" in path.read_text(encoding="utf-8")
+    if "\n```python\n" in path.read_text(encoding="utf-8") and path.parent.name != "tutorials"  # run from first to last
 ]
 
 
-def _hooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gaptron_docs_hooks", DOCS / "hooks.py")
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"gaptron_docs_{name}", DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-HOOKS = _hooks()
+HOOKS, OUTPUTS = _load("hooks"), _load("outputs")
 MADE: dict[str, str] = HOOKS.pages()
 WRITTEN = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
 ALL = "\n".join([*WRITTEN.values(), *MADE.values()])
@@ -122,6 +122,7 @@ def test_the_errata_are_complete_and_each_is_tested() -> None:
 def test_every_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
     monkeypatch.chdir(tmp_path)
+    OUTPUTS.write_files(path, tmp_path)
     names: dict[str, object] = {"__name__": "__example__"}
     for number, block in enumerate(blocks, 1):
         exec(compile(block, f"{path.name}, example {number}", "exec"), names)
@@ -159,3 +160,15 @@ def test_indices_are_set_lower_and_code_stays():
         r"x<sub>t</sub>, y\*<sub>t</sub>, κ<sub>v</sub>R², Λ<sub>T−1</sub>, ℓ<sup>y</sup>, a<sub>min</sub>; "
         "`x_t`, reuters_r8, [a](a_b.md)"
     )
+
+
+def test_the_glossary_has_each_word_once_and_in_order() -> None:
+    words = [word.lower() for word in re.findall(r"^\| ([^|]+) \| ", WRITTEN["reference/glossary.md"], re.M)][1:]
+    assert len(words) > 50 and words == sorted(set(words))
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if "/" in name])
+def test_a_page_begins_with_what_the_reader_can_do(name: str) -> None:
+    title, first, *_ = WRITTEN[name].split("\n\n")
+    assert re.fullmatch(r"# [^\n]+", title)
+    assert re.search(r"\byour?\b", first, re.I), "say what the reader can do, know or look up after this page"

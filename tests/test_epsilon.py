@@ -70,3 +70,38 @@ def test_what_the_share_ends_is_refused():
 def test_an_impossible_share_is_refused(share):
     with pytest.raises(SettingError, match="epsilon"):
         make(share)
+
+
+def test_a_changed_share_counts_from_the_next_decision_on_and_is_kept_in_the_file(tmp_path):
+    learner, twin = make(0.0), make(0.3)
+    for x, y in zip(STREAM.X[:50], STREAM.y):
+        for one in (learner, twin):
+            one.learn_logged(x, int(y), 0.5, correct=True)
+    learner.change_epsilon(0.3)
+    assert learner.epsilon == twin.epsilon == 0.3
+    assert learner.distribution(STREAM.X).tolist() == twin.distribution(STREAM.X).tolist()
+    learner.save(tmp_path / "model.gaptron")
+    again = gaptron.Learner.load(tmp_path / "model.gaptron")
+    assert again.epsilon == 0.3 and again.distribution(STREAM.X).tolist() == twin.distribution(STREAM.X).tolist()
+    with pytest.raises(SettingError, match="epsilon"):
+        learner.change_epsilon(1.0)
+    assert learner.epsilon == 0.3
+
+
+def test_uniform_draws_of_the_past_still_end_the_certificate(tmp_path):
+    learner = off_policy()
+    learner.change_epsilon(0.0)
+    learner.save(tmp_path / "model.gaptron")
+    for one in (learner, gaptron.Learner.load(tmp_path / "model.gaptron")):
+        with pytest.raises(NoBoundError, match=r"epsilon=0\.3"):
+            one.bound(STREAM.X, STREAM.y)
+
+
+def test_an_algorithms_own_epsilon_is_changed():
+    learner = gaptron.Learner("epsilon-greedy", n_classes=3, feedback="bandit", norm=1.0, seed=0)
+    assert learner.epsilon == 0.05
+    learner.learn(learner.decide(STREAM.X[0]), correct=True)
+    learner.change_epsilon(0.3)
+    assert learner.epsilon == 0.3 and learner.distribution(STREAM.X).min() == pytest.approx(0.1)
+    with pytest.raises(SettingError, match="epsilon"):
+        learner.change_epsilon(0.0)

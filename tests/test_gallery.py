@@ -25,11 +25,11 @@ def test_it_prints_what_its_page_shows_and_draws(example, tmp_path, monkeypatch,
         runpy.run_path(str(DOCS / "gallery" / f"{example.name}.py"), run_name="__main__")
         pyplot.close("all")
     printed = capsys.readouterr().out
-    assert _words(printed) == _words(example.output), "run scripts/figures and read the diff"
+    assert _words(printed) == _words(example.output), "run scripts/outputs gallery"
     # Another processor may sum in another order, and a draw that falls the other way changes all that follow.
     for now, kept in zip(_numbers(printed), _numbers(example.output), strict=True):
         slack = 0.2 if "." in kept else 3.0
-        assert float(now) == pytest.approx(float(kept), rel=0.1, abs=slack), "run scripts/figures and read the diff"
+        assert float(now) == pytest.approx(float(kept), rel=0.1, abs=slack), "run scripts/outputs gallery"
     picture = image.imread(tmp_path / f"{example.name}.png")
     shown = image.imread(DOCS / "img" / "gallery" / f"{example.name}.png")
     assert picture.shape == shown.shape and picture.std() > 0.05, "an empty picture, or another one than is kept"
@@ -37,7 +37,9 @@ def test_it_prints_what_its_page_shows_and_draws(example, tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_it_is_short_and_states_its_result(example):
-    assert sum(1 for line in example.code.splitlines() if line.strip()) <= 40
+    lines = [line for line in example.code.splitlines() if line.strip() and not line.startswith("# %%")]
+    assert len(lines) <= 40
+    assert HOOKS.notebook(example.code).count("```python") >= 3, "divide it into cells by lines that begin with # %%"
     assert "**Result:**" in example.words
     assert not re.search(r"\._[a-z]|import _", example.code), "a private name"
 

@@ -137,8 +137,9 @@ def _prose_of(source: str) -> Iterator[tuple[str, int]]:
             yield token.string.lstrip("# "), token.start[0]
 
 
-PAGES = ["*.md", "docs/**/*.md", "docs/*.py", "docs/gallery/*.py", "benchmarks/*.py", "src/gaptron/*/page/*.*"]
-READ = [path for pattern in [*PAGES, "src/gaptron/**/*.py", "src/gaptron/**/*.html"] for path in ROOT.glob(pattern)]
+PAGES = ["*.md", "docs/**/*.md", "docs/results/data/*.json", "docs/*.py", "docs/gallery/*.py", "benchmarks/*.py"]
+SOURCES = ["src/gaptron/**/*.py", "src/gaptron/**/*.html", "src/gaptron/*/page/*.*"]
+READ = [path for pattern in [*PAGES, *SOURCES] for path in ROOT.glob(pattern)]
 
 
 @pytest.mark.xdist_group("phrases")  # one process reads all files once

@@ -1,30 +1,17 @@
 """What README and docs show is what commands print, apart from times and speeds, and what the library reads."""
 
-import importlib.util
 import json
 import re
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from gaptron.experiments.plan_file import parse
 from gaptron.offpolicy import open_log
+from tests.test_documented import DOCS, OUTPUTS
 
-DOCS = Path(__file__).parents[1] / "docs"
-
-
-def _outputs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gaptron_docs_outputs", DOCS / "outputs.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-OUTPUTS = _outputs()
 TUTORIALS = [page for page in OUTPUTS.PAGES if page.parent == OUTPUTS.TUTORIALS]
 SHOWN = [one for page in OUTPUTS.PAGES if page not in TUTORIALS for one in OUTPUTS.shown(page)]
 
@@ -47,6 +34,7 @@ def test_the_output_shown_is_the_output_printed(found, folder: Path) -> None:
     if "replay" in found.command:
         pytest.importorskip("msgspec", reason="needs the extra serve")
         OUTPUTS.store(folder)
+    OUTPUTS.write_files(found.page, folder)
     printed = OUTPUTS.run(found.command, folder)
     if not OUTPUTS.agrees(printed, found.output):
         assert OUTPUTS.masked(printed) == OUTPUTS.masked(found.output), f"run scripts/outputs '{found.command}'"
@@ -134,8 +122,9 @@ def test_the_layers_shown_are_those_that_are_checked() -> None:
     ]
 
 
-def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
+def test_the_response_shown_is_that_of_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
+    monkeypatch.setattr("gaptron.serve.coordinator.new_draw_key", lambda: "0f" * 32)
     shown, with_actions = _blocks("how-to/serve.md", "json")
     commands, for_actions = _blocks("how-to/serve.md", "bash")[1:3]
     model, decision, outcome = re.findall(r"-d '(.*?)'", commands)
@@ -158,13 +147,20 @@ def test_the_response_shown_is_that_of_the_service(tmp_path: Path) -> None:
         service.close()
 
 
-def test_the_examples_of_actions_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    text, names, printed = (DOCS / "how-to" / "actions.md").read_text(encoding="utf-8"), {}, ""
-    blocks = re.findall(r'^```(python|text title="Output")\n(.*?)^```', text, re.M | re.S)
-    for kind, block in blocks:
-        if kind == "python":
-            exec(block, names)
-            printed = capsys.readouterr().out
-        else:
-            assert printed == block
-    assert sum(kind != "python" for kind, _ in blocks) >= 3
+def test_the_history_and_segments_shown_are_those_of_the_service(tmp_path: Path) -> None:
+    served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
+    text = (DOCS / "how-to/serve.md").read_text(encoding="utf-8")
+    service = served.Served(tmp_path / "store")
+    try:
+        service.make(features="auto", algorithm="frugal-gaptron", settings={})
+        for event, device in (("a", "phone"), ("b", "laptop"), ("c", "phone")):
+            service.decide(event, None, features={"device": device})
+        service.send_outcome("a", correct=True)
+        service.send_outcome("b", correct=False)
+        shown = re.findall(r'^```json title="(.*?)"\n(.*?)^```', text, re.M | re.S)
+        assert [path for path, _ in shown] == ["history?step=hour", "segments"]
+        for path, body in shown:
+            text = service.call("GET", f"/v1/models/triage/{path}").text
+            assert json.loads(text, parse_float=lambda number: round(float(number), 4)) == json.loads(body)
+    finally:
+        service.close()

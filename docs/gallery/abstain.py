@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gaptron import Abstainer, experts_from
 
+# %% Train three models on the first 60 cases, each with a third of the columns.
 X, y = load_breast_cancer(return_X_y=True)
 order = np.random.default_rng(2).permutation(len(y))
 X, y = X[order], y[order]
@@ -27,6 +28,7 @@ for third in range(3):
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[past, columns], y[past])
     probabilities.append(model.predict_proba(X[future, columns]))
 
+# %% Follow or abstain, case by case.
 advice = experts_from(probabilities)
 labels = np.where(y[future] == 1, 1, -1)
 abstainer = Abstainer(3, cost=0.1, seed=0)
@@ -35,6 +37,7 @@ error = trace.mistakes / (trace.rounds - trace.abstentions)
 print(f"asked a person {trace.abstentions} times in {trace.rounds}; wrong on {error:.1%} of the rest")
 print(f"mistakes + asked / 10: {trace.loss:.1f} as drawn, {trace.expected_loss:.1f} expected")
 
+# %% Draw the losses of each model alone and of the three together.
 pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
 for third, style in enumerate(["--", ":", "-."], start=1):

@@ -19,12 +19,14 @@ from gaptron.experiments.compare import compare
 from gaptron.experiments.plan_file import parse
 from gaptron.experiments.summary import summarize
 
+# %% Write a table: four kinds of trees, six measurements.
 rng = np.random.default_rng(1)
 kinds = rng.choice(["ash", "elm", "oak", "yew"], 2000)
 means = {kind: rng.normal(size=6) for kind in sorted(set(kinds))}
 rows = [[*np.round(means[kind] + rng.normal(size=6), 3), kind] for kind in kinds]
 Path("mine.csv").write_text("\n".join(",".join(map(str, row)) for row in [[*"abcdef", "tree"], *rows]))
 
+# %% Play the plan. Every run is kept in the folder, and a second call would only read it.
 plan = parse(
     """
     algorithms = ["advised-gaptron", "squarecb", "banditron"]
@@ -38,6 +40,7 @@ plan = parse(
 (summary,) = summarize(compare(plan, Path("results"), serial))
 (stream,) = summary.streams
 
+# %% Print the ranking and draw the mistakes.
 pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
 for standing, style in zip(summary.ranking, ["-", "--", ":"]):

@@ -7,7 +7,7 @@ of fifty. A wrong topic and a correct one without a click give the same feedback
 **Result:** the default algorithm approaches the thin line, the click rate if every reader's interest were known.
 `epsilon-greedy`, which always explores with one reader in twenty, learns more slowly. `squarecb`, equal to the default
 where clicks are frequent, hardly learns here. Algorithms for rare rewards can be better still: see
-[the measurements](../how-to/feedback.md#rare-rewards).
+[the measurements](../how-to/rewards.md#rare-rewards).
 """
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from gaptron import Learner
 
+# %% Generate readers, their texts and, for every headline, whether it would be clicked.
 words = {
     "sport": "goal match team coach final league striker referee",
     "money": "market bank shares rates profit inflation merger tax",
@@ -32,6 +33,7 @@ X = HashingVectorizer(n_features=512, alternate_sign=False).transform(texts)  # 
 click_rate = np.where(np.arange(6) == interest[:, None], 1 / 8, 1 / 50)
 would_click = rng.random((rounds, 6)) < click_rate  # for every headline; only the one shown is revealed
 
+# %% Show one headline to each reader and learn from the click.
 algorithms = {"advised-gaptron": {}, "squarecb": {"oracle": "softmax"}, "epsilon-greedy": {}}
 clicks = {"uniform guesses": would_click[np.arange(rounds), rng.integers(6, size=rounds)]}
 for name, settings in algorithms.items():
@@ -42,6 +44,7 @@ for name, settings in algorithms.items():
         clicks[name][t] = would_click[t, topics.index(shown.label)]
         learner.learn(shown, correct=bool(clicks[name][t]))
 
+# %% Draw the click rates.
 pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
 for name, style in {"advised-gaptron": "-", "squarecb": "--", "epsilon-greedy": "-.", "uniform guesses": ":"}.items():

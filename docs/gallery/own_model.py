@@ -18,6 +18,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from gaptron import Learner
 
+# %% Labels that are linear in the squares of the features, which the learner does not see, and a model that sees them.
 rng = np.random.default_rng(1)
 X = rng.normal(size=(4000, 4))
 squares = PolynomialFeatures(2).fit_transform(X) / 4  # the labels are linear in these, not in X
@@ -27,6 +28,7 @@ X, squares, y = X[1000:], squares[1000:], y[1000:]
 half = len(y) // 2
 changed = np.where(np.arange(len(y)) < half, y, (y + 1) % 3)
 
+# %% Play with the advice of a model that learns, then with that of the frozen model.
 companion = SGDClassifier(loss="log_loss", random_state=0).partial_fit(squares[:10], y[:10], classes=range(3))
 learner, traces = Learner(n_classes=3, seed=0), []
 for start in range(0, len(y), 50):
@@ -37,6 +39,7 @@ full_trace = sum(traces[1:], traces[0])
 bandit = Learner(n_classes=3, feedback="bandit", seed=0)
 bandit_trace = bandit.play(X, changed, advice=frozen.predict_proba(squares))
 
+# %% Draw the weight of the caller's model.
 figure, panels = pyplot.subplots(2, 1, figsize=(7, 4.6), sharex=True, layout="constrained")
 for panel, name, who, trace, truth in [
     (panels[0], "full information, a model that learns", learner, full_trace, y),

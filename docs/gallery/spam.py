@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from gaptron import Learner
 
+# %% Generate mail: three words that tell, four that do not.
 wanted = "meeting lunch draft thanks project minutes family photos ticket".split()
 unwanted = "winner prize casino pills cheap click credit urgent ticket".split()
 either = "hello please today regards time new best see you".split()
@@ -24,6 +25,7 @@ own = [rng.choice(wanted if label == "open" else unwanted, 3) for label in truth
 texts = [" ".join([*words, *rng.choice(either, 4)]) for words in own]
 X = HashingVectorizer(n_features=256, alternate_sign=False).transform(texts)  # unit norm
 
+# %% Three filters: two see the labels of opened mail only, one sees all.
 labels = ["bin", "open"]  # apple tasting: the second label reveals the true label, the first reveals nothing
 known = {"classes": labels, "loss": "hinge", "norm": 1.0, "radius": 3.0, "seed": 0}
 filters = {
@@ -31,6 +33,8 @@ filters = {
     "gappletron, opened mail only": Learner("gappletron", feedback="apple-tasting", **known),
     "gappletron, full information": Learner("gappletron", feedback="full", **known),
 }
+
+# %% Play, count and draw.
 pyplot.style.use("tableau-colorblind10")
 figure, axes = pyplot.subplots(figsize=(7, 3.4), layout="constrained")
 for (name, learner), style in zip(filters.items(), [":", "-", "--"]):

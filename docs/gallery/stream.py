@@ -15,6 +15,7 @@ from matplotlib import pyplot
 from gaptron import Learner, Tally
 from gaptron.streams import open_stream, prepare
 
+# %% Write two files of 4,000 lines.
 rng = np.random.default_rng(1)
 centres = rng.normal(size=(10, 40))
 for day in ("monday.csv", "tuesday.csv"):
@@ -25,6 +26,7 @@ for day in ("monday.csv", "tuesday.csv"):
             file.writelines(",".join([*(f"{x:.4f}" for x in row), f"kind{k}\n"]) for row, k in zip(rows, kinds))
     print(f"{day}: {Path(day).stat().st_size / 1e6:.2f} MB")
 
+# %% Play both in chunks, with the model saved in between.
 learner, tally, largest, rounds, rates = None, Tally(), 0, [], []
 for day in ("monday.csv", "tuesday.csv"):
     chunks = prepare(open_stream(day, chunk=500), unit_norm=True)
@@ -39,6 +41,7 @@ for day in ("monday.csv", "tuesday.csv"):
     learner.save("night.gaptron")
 print(f"largest chunk in memory: {largest / 1e6:.2f} MB; model: {Path('night.gaptron').stat().st_size / 1e3:.0f} kB")
 
+# %% Draw the error of each chunk.
 figure, axes = pyplot.subplots(figsize=(7, 3.2), layout="constrained")
 axes.plot(rounds, rates, "o-")
 axes.axvline(4000, linestyle=":", color="black")

@@ -49,7 +49,7 @@ def root(b, c):
 
 
 def spread(b, c, heirs):
-    """q and λ: what is left goes to the heirs, by their shares, or λ rises, found by halving, until the demands sum to 1."""
+    """q and λ: the heirs share what is left, or λ rises, found by halving, until the demands sum to 1."""
     asked = root(b, c)
     if asked.sum() <= 1 + 1e-13:
         return asked + (1 - asked.sum()) * heirs, 0.0
@@ -318,7 +318,9 @@ class BanditBook(Book):
             q = tied(B)
             if self.partial:
                 P = B / B.sum()
-                q = np.where(np.arange(len(A)) == s.heir, 0.0, 1 / (len(A) + 1000 * math.sqrt(self.t + 1) * (P[s.heir] - P)))
+                q = np.where(
+                    np.arange(len(A)) == s.heir, 0.0, 1 / (len(A) + 1000 * math.sqrt(self.t + 1) * (P[s.heir] - P))
+                )
                 q[s.heir] = 1 - q.sum()
         else:
             kx, kv = eta * s.xx / (2 * LN2**2), s.eps * 0.1 / (2 * LN2**2)

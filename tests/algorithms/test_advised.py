@@ -271,18 +271,19 @@ def test_bandit_rounds_as_the_textbook_plays_them(K, d, adviser, sets, late, gua
 
 
 def test_the_first_rounds_of_full_information_by_hand():
-    """K = 2, x = 1. All tie, κ_x = ½: both labels ask 1 - 1 + ½·½ = ¼, and label 0 gets what is left. Told 1:
+    """K = 2, x = 1. All tie, κ_x = ½: both labels ask 1 - 1 + ½·½ = ¼, and share what is left. Told 1:
 
-    H = 0 - ¼;  w = ∓ε·½/ln 2 = ∓½ ln 2.   Newton: r = ±½, h = ½·½, v = 16: z = ∓8/5, P = 16 - ¼·16²/5 = 16/5.
+    H = 1 - ½ - 1 = -½;  w = ∓ε·½/ln 2 = ∓½ ln 2.
+    Newton: r = ±½, h = ½·½, v = 16: z = ∓8/5, P = 16 - ¼·16²/5 = 16/5.
     Tracker: h = ¼·½: z = ∓½·16/3 = ∓8/3, precision 1/16 + 1/8.   Hence a = ∓½(8/5 + 8/3) = ∓32/15 and
     z = ∓(½ ln 2 + 32/15).
     """
     who = learner(K=2, kernel=False)
     first = who.decide([1.0])
-    close(first.distribution, [0.75, 0.25], atol=1e-15)
+    close(first.distribution, [0.5, 0.5], atol=1e-15)
     who.learn(first, label=1)
     state, t = who._engine.state, who._engine.state.total[0]
-    assert who.advice.cost == -0.25 and t.gap == 0.0 and t.last_label == 1
+    assert who.advice.cost == -0.5 and t.gap == -0.25 and t.last_label == 1
     close(who.weights, [[-LN2 / 2], [LN2 / 2]], rtol=1e-14)
     close(state.W[2:, 0], [-1.6, 1.6, -8 / 3, 8 / 3], rtol=1e-14)
     close(state.P[0, 0, 0], 3.2, rtol=1e-14)
@@ -299,7 +300,7 @@ def test_the_first_rounds_of_full_information_by_hand():
     close(who._engine.scratch.b[:2], [1 + math.log2(p) + (1 - p) ** 2 / p**2 * second_moment, asks[1]], rtol=1e-12)
     close(who.scores([[1.0]]), [[-32 / 15, 32 / 15]], rtol=1e-14)  # the certified learner has no weight yet
     who.learn(second, label=1)
-    assert who.advice.cost == -0.25  # + 1 - 1: k° was right, and played
+    assert who.advice.cost == -0.5  # + 1 - 1: k° was right, and played
     # Stacking: τ = softmax(∓32/15), r = ±τ_0; g_j = -2τ_0·score; the certified learner has a weight from now on.
     tau = 1 / (1 + math.exp(64 / 15))
     g = -2 * tau * np.array([LN2 / 2, 1.6, 8 / 3])
@@ -309,7 +310,7 @@ def test_the_first_rounds_of_full_information_by_hand():
 
 
 def test_the_first_bandit_hit_by_hand():
-    """K = 2, x = 1: free. f = ½, ½, ⅓ (a third says "none of them"), ½; label 0 is played.
+    """K = 2, x = 1: free. f = ½, ½, ⅓ (a third says "none of them"), ½; the labels tie, and label 0 is drawn.
 
     The hit rate is taken as ½, so newton is trusted with g = ⅓·¼ beyond its weight.
     A hit: Ψ = log₂2 - 1·½, as κ = 1; Bayes' rule ω ∝ 3, 3, 2, 3, with a share of 1 %.
@@ -317,7 +318,8 @@ def test_the_first_bandit_hit_by_hand():
     """
     who = learner("bandit", K=2, kernel=False)
     decision = who.decide([1.0])
-    close(decision.distribution, [1.0, 0.0])
+    assert decision.label == 0
+    close(decision.distribution, [0.5, 0.5])
     close(who.scores([[1.0]]), 11 / 12 * 11 / 24 + 1 / 12 * 1 / 3, rtol=1e-14)
     who.learn(decision, correct=True)
     state, t = who._engine.state, who._engine.state.total[0]

@@ -8,13 +8,25 @@ from gaptron.algorithms import NAMES, load
 from gaptron.types import Feedback
 
 # Their papers play the lowest of the best labels, and their proofs use it.
-LOWEST = {"arow", "banditron", "laplace", "ons", "perceptron", "second-order-perceptron", "separable", "soba", "softmax"}
+LOWEST = {
+    "arow",
+    "banditron",
+    "laplace",
+    "ons",
+    "perceptron",
+    "second-order-perceptron",
+    "separable",
+    "soba",
+    "softmax",
+}
 SMOOTH = {"exp4"}  # its experts are drawn at random
 PLAYED = [
     (name, feedback)
     for name in NAMES
     for feedback in ("full", "bandit")
-    if name not in LOWEST | SMOOTH and Feedback[feedback.upper()] in load(name).CARD.feedback and load(name).CARD.most_classes is None
+    if name not in LOWEST | SMOOTH
+    and Feedback[feedback.upper()] in load(name).CARD.feedback
+    and load(name).CARD.most_classes is None
 ]
 X = np.array([[1.0, 0.5, 0.25]])
 KNOWN = {"norm": 2.0, "radius": 2.0, "horizon": 1000}

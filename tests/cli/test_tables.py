@@ -139,7 +139,9 @@ def test_every_round_can_be_written(monday, tmp_path):
         rounds = list(csv.DictReader(lines))
     assert len(rounds) == 400
     assert sum(each["truth"] != each["label"] for each in rounds) == said["mistakes"]
-    assert "no such folder" in fail("play", str(monday), "--label", "clicked", "--predictions", str(tmp_path / "no/x"))
+    assert "no such folder" in fail(
+        "play", str(monday), "--label", "clicked", "--predictions", str(tmp_path / "no/x.csv")
+    )
 
 
 def test_columns_are_declared_and_crossed(monday):
@@ -190,7 +192,7 @@ def test_raw_numbers_can_be_used(tmp_path):
     [
         ("a,b,y\n1,x,0\n2,y\n", "line 3: 2 cells where 3 are expected"),
         ("a,a,y\n1,x,0\n2,y,1\n", "two columns are named a"),
-        ("a,b,y\n1,x,0\n2,y,\n", "line 3: the label is missing"),
+        ("a,b,y\n1,x,\n2,y,\n", "none of its 2 rows has a label"),
         ("a,b,y\n1,x,0\n2,y,0\n", "every round has label 0"),
         ("a,b,y\n", "contains no rounds"),
         ("", "contains no rounds"),

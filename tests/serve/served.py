@@ -12,7 +12,7 @@ from gaptron.serve.web import application
 
 START = 1_800_000_000_000_000  # µs
 SMALL = {"algorithm": "gaptron", "settings": {"norm": 2.0, "radius": 1.0, "horizon": 1000}}
-TRIAGE = {"name": "triage", "labels": ["mail", "chat", "phone"], **SMALL}
+TRIAGE = {"name": "triage", "labels": ["mail", "chat", "phone"], "epsilon": 0.0, **SMALL}
 
 
 def secret_of(key: str) -> str:

@@ -13,7 +13,9 @@ import gaptron
 from gaptron.offpolicy import ActionLog, evaluate_learning
 from gaptron.serve import events, snapshots
 from gaptron.serve.adapter.actions import MAX_CROSSES
+from gaptron.serve.events import Decided
 from gaptron.serve.replay import replay
+from gaptron.serve.schemas import DecisionRequest
 from gaptron.serve.tally import MAX_ACTIONS, Tally
 from gaptron.streams.actions import open_actions
 from tests.serve.news import Twin, choose, likes, make_news, visits
@@ -118,13 +120,13 @@ def test_the_report_shows_rewards_and_the_most_played_actions(news: Served) -> N
 
 
 def test_only_some_actions_are_counted() -> None:
-    tally = Tally()
+    tally, decision = Tally(), Decided(DecisionRequest(), 0, "often", 0.5)
     for _ in range(3):
-        tally.decided("often", 0.5, None)
+        tally.decided("often", decision, 0)
     for n in range(MAX_ACTIONS):
-        tally.decided(f"once-{n}", 0.5, None)
+        tally.decided(f"once-{n}", decision, 0)
     assert len(tally.actions) == MAX_ACTIONS // 2 + 1 and tally.actions["often"].played == 3
-    tally.learned("often", 0.25, 0.5, 3)
+    tally.learned("often", decision, 0, 0.25, delay=3, n_available=2)
     assert tally.actions["often"].errors == 0.25 and tally.recent[-1].code == -1
 
 
@@ -173,7 +175,7 @@ def test_the_service_decides_and_learns_as_the_learner_does(news_anywhere: Serve
 
 def test_full_information_learns_from_the_right_action(news: Served) -> None:
     make_news(news, name="right", feedback="full")
-    twin = Twin(news, "right", feedback="full")
+    twin = Twin(news, "right", feedback="full", epsilon=0.0)
     for t, visit in enumerate(visits(40, offered=3)):
         made = choose(news, visit, "right").json()
         assert made["ranking"] == twin.decide(visit)
@@ -356,7 +358,7 @@ def test_numbers_that_are_not_finite_are_no_json(news: Served) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ([{"id": "a", "x": [1.0, 2.0, 3.0]}], "action 'a': x has 3 numbers"),
+        ([{"id": "a", "x": [1.0, 2.0, 3.0]}], "action 'a': x has length 3"),
         ([{"id": "a", "x": {"indices": [4], "values": [1.0]}}], "action 'a': x contains index 4"),
         ([{"id": "a", "x": [1.0, 2.0, 3.0, 4.0]}, {"id": "b", "x": {"indices": [0], "values": [1.0]}}], "one form"),
         ([{"id": "a", "features": {"n": 1}}], "this model takes numbers"),

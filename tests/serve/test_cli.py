@@ -1,7 +1,9 @@
 """The commands of the service on the command line."""
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -40,7 +42,7 @@ def store(tmp_path: Path) -> str:
 def test_replay_says_equal_or_exits_with_1(store: str) -> None:
     done = gaptron("replay", store)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "Equal: 81 events, 40 decisions recomputed, 1 snapshots compared, 1 models.\n"
+    assert done.stdout == "Equal: 81 events, 40 decisions recomputed, 1 snapshot compared, 1 model.\n"
     import sqlite3  # noqa: PLC0415
 
     with sqlite3.connect(f"{store}/gaptron.db") as file:
@@ -52,6 +54,32 @@ def test_replay_says_equal_or_exits_with_1(store: str) -> None:
     assert changed.returncode == 1 and changed.stdout.startswith("DIFFERENT: ")
     nowhere = gaptron("replay", f"{store}-not-there")
     assert nowhere.returncode == 2 and "contains no store" in nowhere.stderr
+
+
+def test_replay_and_evaluate_work_on_a_read_only_mount(store: str, tmp_path: Path) -> None:
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    quoted = f"mount --bind {store} {mount} && mount -o remount,ro,bind {mount}"
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("this process may not mount")
+
+    def with_mount(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = shlex.join([sys.executable, "-m", "gaptron", *arguments])
+        return subprocess.run(["unshare", "-m", "sh", "-c", f"{quoted} && {command}"], capture_output=True, text=True)
+
+    done = with_mount("replay", str(mount))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Equal: 81 events, 40 decisions recomputed, 1 snapshot compared, 1 model.\n"
+    options = ("--model", "triage", "-a", "banditron", "--set", "gamma=0.2", "--json")
+    there, here = with_mount("evaluate", str(mount), *options), gaptron("evaluate", store, *options)
+    assert json.loads(there.stdout)["estimates"] == json.loads(here.stdout)["estimates"]
+    refused = with_mount("serve", "--store", str(mount))
+    assert refused.returncode == 2 and "can only be read" in refused.stderr
+    with running(store, tmp_path) as server:
+        server.wait_ready()
+        httpx.post(f"{server.url}/v1/models/triage/decisions", json={"event_id": "last", "x": [0.1, 0.5]})
+        server.kill()
+    assert "82 events, 41 decisions" in with_mount("replay", str(mount)).stdout, "with what is in the WAL file only"
 
 
 def test_evaluate_reads_the_store_itself(store: str) -> None:
@@ -152,6 +180,27 @@ def test_the_lines_that_serve_prints_work(tmp_path: Path) -> None:
                 pytest.skip("no curl")
             assert done.returncode == 0, done.stdout + done.stderr
         assert json.loads(done.stdout)["status"] == "recorded"
+        server.stop()
+
+
+def test_with_keys_the_lines_that_serve_prints_send_one(tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    key = gaptron("keys", "add", "--role", "admin", "--role", "decide", "--role", "feedback", "--store", place).stdout
+    with running(place, tmp_path) as server:
+        server.wait_ready()
+        commands = re.findall(r"^  (curl (?:.*\\\n)*.*)", server.messages.read_text(), re.M)
+        assert len(commands) == 3 and all('-H "Authorization: Bearer $GAPTRON_KEY"' in one for one in commands)
+        for command in commands:
+            done = subprocess.run(
+                f"{command} -s --fail-with-body",
+                shell=True,
+                capture_output=True,
+                text=True,
+                env=os.environ | {"GAPTRON_KEY": key.strip()},
+            )
+            if done.returncode == 127:
+                pytest.skip("no curl")
+            assert done.returncode == 0, done.stdout + done.stderr
         server.stop()
 
 

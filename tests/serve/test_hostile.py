@@ -80,9 +80,9 @@ def test_what_is_not_there_is_a_problem_too(served: Served) -> None:
 def test_a_method_that_is_not_served_gets_those_that_are(served: Served) -> None:
     for path, methods in (
         ("/v1/models", "GET, HEAD, POST"),
-        ("/v1/models/triage", "GET, HEAD, PATCH"),
+        ("/v1/models/triage", "DELETE, GET, HEAD, PATCH, PUT"),
         ("/v1/keys", "GET, HEAD, POST"),
-        (DECISIONS, "POST"),
+        (DECISIONS, "GET, HEAD, POST"),
     ):
         response = served.call("OPTIONS", path)
         assert (response.status_code, response.headers["allow"]) == (405, methods), path
@@ -113,7 +113,7 @@ def test_with_keys_each_path_needs_its_role(tmp_path: Path) -> None:
     store.close()
     served = Served(str(tmp_path / "store"))
     for path in OPERATIONS:
-        where = path.path.replace("{model}", "m").replace("{event_id}", "e")
+        where = path.path.replace("{model}", "m").replace("{event_id}", "e").replace("{file}", "main.js")
         if path.path.endswith("/events"):
             continue
         for role, text in [*texts.items(), (None, "gap_x_y")]:

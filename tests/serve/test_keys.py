@@ -20,6 +20,23 @@ class Keys:
         return list(self.held)
 
 
+@pytest.mark.parametrize(
+    ("roles", "model", "about", "words"),
+    [
+        (["decide"], "triage", "news", "this key is only valid for model 'triage'; the request is about model 'news'"),
+        (["admin"], "triage", None, "this key is only valid for model 'triage'; the request is about all models"),
+        (["read"], "triage", "triage", "this needs the role decide; the key has: read"),
+        (["read", "feedback"], None, "news", "this needs the role decide; the key has: feedback read"),
+    ],
+)
+def test_a_refused_key_says_what_it_is_for(roles: list[str], model: str | None, about: str | None, words: str) -> None:
+    key, text = new_key(roles, model)
+    store: Any = Keys(key)
+    with pytest.raises(RefusedError) as refused:
+        KeyRing(store).check(f"Bearer {text}", "decide", about)
+    assert refused.value.status == 403 and refused.value.detail == words
+
+
 def test_refused_requests_take_no_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """At two requests a second: two at once, then one every half second, however many were refused in between."""
     key, other = (new_key(["decide"], None)[0] for _ in range(2))

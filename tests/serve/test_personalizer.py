@@ -283,15 +283,15 @@ def test_the_configuration_can_be_read_and_partly_changed(news: Served) -> None:
         news.call("PUT", path, shown | {"rewardWaitTime": "PT1M", "isAutoOptimizationEnabled": False}).json() == shown
     )
     assert news.service.coordinator._seq == last, "nothing differs"
-    wanted = shown | {"rewardWaitTime": "P1DT2H0.5S", "learningMode": "Apprentice"}
+    wanted = shown | {"rewardWaitTime": "P1DT2H0.5S", "learningMode": "Apprentice", "explorationPercentage": 0.2}
     changed = news.call("PUT", path, wanted)
     assert (changed.status_code, changed.json()) == (200, wanted | {"rewardWaitTime": "PT93600.5S"})
     info = news.call("GET", "/v1/models/waits").json()
-    assert (info["feedback_timeout"], info["mode"]) == (93600.5, "shadow")
+    assert (info["feedback_timeout"], info["mode"], info["epsilon"]) == (93600.5, "shadow", 0.2)
     for more, words in (
         ({"defaultReward": 0.5}, "defaultReward"),
         ({"rewardAggregation": "sum"}, "rewardAggregation"),
-        ({"explorationPercentage": 0.2}, "explorationPercentage"),
+        ({"explorationPercentage": 20}, "explorationPercentage"),
         ({"isAutoOptimizationEnabled": True}, "isAutoOptimizationEnabled"),
         ({"learningMode": "LoggingOnly"}, "learningMode"),
         ({"rewardWaitTime": "PT1S"}, "PT5S"),
@@ -541,4 +541,4 @@ def test_the_model_of_the_documentation_can_be_created() -> None:
     spec = msgspec.json.decode(body, type=NewModel)
     assert (spec.actions, spec.feedback_timeout, spec.on_timeout) == (True, 600.0, "wrong")
     assert adapter_of(spec).learner.algorithm == "advised-gaptron"
-    assert set(re.findall(r"\(([\w-]+\.md)\)", page)) == {"production.md", "actions.md"}
+    assert set(re.findall(r"\(([\w-]+\.md)\)", page)) == {"production.md", "actions.md", "challengers.md"}

@@ -120,7 +120,7 @@ def test_who_does_what(leader: Served, replica: Served) -> None:
     leader.make(name="wide")
     leader.tick()
     replica.tick()
-    assert "number of features" in replica.decide("e1", model="wide").json()["detail"]
+    assert 'with "features"' in replica.decide("e1", model="wide").json()["detail"]
 
 
 def test_concurrent_outcomes_sequence_each_decision_once(leader: Served, replica: Served) -> None:

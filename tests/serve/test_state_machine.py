@@ -30,9 +30,16 @@ class Requests(RuleBasedStateMachine):
     def begin(self, waits: bool, epsilon: float) -> None:
         self.folder = tempfile.mkdtemp(prefix="gaptron-machine-")
         self.served = Served(self.folder)
-        self.labels = NAMES
         self.waits = waits
-        self._create(epsilon=epsilon, **({"feedback_timeout": WAIT, "on_timeout": "wrong"} if waits else {}))
+        self.ahead = 0  # µs by which the time of the log differs from the time that passes
+        self.created = 0  # models with this name
+        self._begin(epsilon)
+
+    def _begin(self, epsilon: float) -> None:
+        """Create the model, with nothing decided."""
+        self.labels = NAMES
+        self._create(epsilon=epsilon, **({"feedback_timeout": WAIT, "on_timeout": "wrong"} if self.waits else {}))
+        self.created += 1
         self.key = self.served.model("m").key
         self.twin = self._new_twin(epsilon)
         self.mode = "live"
@@ -40,7 +47,6 @@ class Requests(RuleBasedStateMachine):
         self.answered: dict[str, dict[str, Any]] = {}
         self.open: list[str] = []  # in the order they are due
         self.learned = 0
-        self.ahead = 0  # µs by which the time of the log differs from the time that passes
 
     @property
     def latest(self) -> int:
@@ -87,7 +93,7 @@ class Requests(RuleBasedStateMachine):
 
     @rule(x=ROWS, played=st.sampled_from(["a", "b"]), propensity=st.sampled_from([0.25, 1.0]))
     def decide(self, x: list[float], played: str, propensity: float) -> None:
-        event, request = f"event-{len(self.decided)}", self._request(x, played, propensity)
+        event, request = f"event-{self.created}-{len(self.decided)}", self._request(x, played, propensity)
         response = self._decide(event, request)
         assert response.status_code == 201, response.text
         answer = response.json()
@@ -190,6 +196,22 @@ class Requests(RuleBasedStateMachine):
     def change_mode(self) -> None:
         self.mode = "shadow" if self.mode == "live" else "live"
         assert self.served.call("PATCH", "/v1/models/m", {"mode": self.mode}).json()["mode"] == self.mode
+
+    @rule(epsilon=st.sampled_from([0.0, 0.2, 0.5]))
+    def change_epsilon(self, epsilon: float) -> None:
+        assert self.served.call("PATCH", "/v1/models/m", {"epsilon": epsilon}).json()["epsilon"] == epsilon
+        self.twin.change_epsilon(epsilon)
+
+    @precondition(lambda self: self.decided and self.created < 3)
+    @rule(epsilon=st.sampled_from([0.0, 0.2]))
+    def delete_and_create_again(self, epsilon: float) -> None:
+        """Another model gets the name. The event ids of the deleted one are refused."""
+        assert self.served.call("DELETE", "/v1/models/m").status_code == 204
+        event, before = next(iter(self.decided.items()))
+        self._begin(epsilon)
+        again = self._decide(event, before["request"])
+        assert again.status_code == 422 and again.json()["type"] == "/problems/event-id-reused"
+        assert self.served.send_outcome(event, model="m", correct=True).status_code == 404
 
     # --- what always holds ------------------------------------------------------------------------------------------
 

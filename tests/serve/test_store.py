@@ -10,7 +10,7 @@ from gaptron.errors import GaptronError
 from gaptron.serve.events import Row
 from gaptron.serve.keys import KeyRing, new_key
 from gaptron.serve.problems import RefusedError
-from gaptron.serve.store import Snapshot, Store, open_store
+from gaptron.serve.store import Lifetime, Snapshot, Store, living, open_store
 from gaptron.serve.store.migrations import migrations
 from tests.serve.served import secret_of
 
@@ -41,7 +41,7 @@ def outcome(seq: int, event: str, model: str = "m") -> Row:
 
 def test_a_new_store_is_empty(store: Store) -> None:
     assert store.last() == (0, 0)
-    assert list(store.read()) == [] and store.models() == [] and store.snapshots() == [] and store.keys() == []
+    assert list(store.read()) == [] and store.lifetimes() == [] and store.snapshots() == [] and store.keys() == []
     assert store.find("m", ["a"]) == {}
 
 
@@ -54,7 +54,7 @@ def test_rows_come_back_in_order_each_outcome_beside_its_decision(store: Store) 
     assert [row.seq for row, _ in store.read(0, "m")] == [1, 2, 4]
     assert [row.seq for row, _ in store.read(1, "m", 3)] == [2]
     assert store.last() == (4, 40)
-    assert store.models() == [("m", 1)]
+    assert store.lifetimes() == [Lifetime("m", 1)]
 
 
 def test_decisions_are_found_by_their_event(store: Store) -> None:
@@ -85,6 +85,14 @@ def test_the_two_newest_snapshots_of_a_model_are_kept(store: Store) -> None:
         store.append([], [Snapshot("m", seq, bytes([0, seq])), Snapshot("other", 7, b"o")])
     assert store.snapshots() == [("m", 2), ("m", 3), ("other", 7)]
     assert store.snapshot("m", 3) == b"\0\3"
+
+
+def test_a_tombstone_ends_a_lifetime_and_its_snapshots(store: Store) -> None:
+    created = [Row(seq, "m", "created", None, 5, "{}") for seq in (1, 4)]
+    store.append([created[0], decision(2, "a")], [Snapshot("m", 2, b"x"), Snapshot("other", 2, b"o")])
+    store.append([Row(3, "m", "deleted", None, 5, "{}"), created[1]], [Snapshot("m", 2, b"y"), Snapshot("m", 4, b"z")])
+    assert store.lifetimes() == [Lifetime("m", 1, 3), Lifetime("m", 4)] and living(store) == {"m": 4}
+    assert store.snapshots() == [("other", 2), ("m", 4)]
 
 
 def test_all_of_it_is_there_after_it_was_closed(store: Store, place: str) -> None:

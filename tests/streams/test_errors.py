@@ -39,11 +39,14 @@ LINES: list[tuple] = [
     ("a.csv", "label,u,v\n0,1,2\n\n1,1,z\n", {}, 4, "column v: 'z' is not a number"),
     ("a.csv", "u,v,label\n1,2,0\n1,2\n", {}, 3, "2 cells where 3 are expected"),
     ("a.csv", "u,v,label\n1,2,0\n1,2,3,4\n", {}, 3, "4 cells where 3 are expected"),
-    ("a.csv", "u,v,label\n1,2,0\n1,2,\n", {}, 3, "the label is missing"),
+    ("a.csv", "u,v,label\n1,2,0\n1,2,\n", {"unlabelled": "error"}, 3, "the label is missing"),
     ("a.csv", "u,v,label\n1,2,0\n1,nan,1\n", {}, 3, "NaN or infinite"),
     ("a.csv", "u,v,label\n1,2,a\n1,2,c\n", {"classes": ["a", "b"]}, 3, "label c is not one of the classes a, b"),
     ("a.csv", "u,label\n1,a\n1,b\n", {"n_features": 2}, 2, "1 features where n_features is 2"),
-    ("a.csv", "u;v;label\n1;2;0\n", {}, 1, "separated by ','"),
+    ("a.csv", "u\n1\n0\n", {}, 1, "separated by ','"),
+    ("a.csv", "u;v;label\n1;2;0\n", {"separator": ","}, 1, "separated by ','"),
+    ("a.csv", "1,5;2,5;0\n2,5;1,5;1\n", {}, 1, "may be separated by ',' or by ';'"),
+    ("a.csv", "u;v;label\n1;2;0\n1;2,5;0\n", {}, 3, "column v: '2,5' is not a number; if it has a decimal comma"),
     ("a.csv", b"u,v,label\n1,2,0\n1,2,\xff\n", {}, 3, "not UTF-8"),
     ("a.csv", "u,v,label\r1,2,0\r1,2,1\r", {}, 1, "a carriage return inside a line: end lines with a line feed"),
     ("a.csv", "u,v,label\n1,2,0\n1,2\r,1\n", {}, 3, "a carriage return inside a line"),
@@ -54,7 +57,8 @@ LINES: list[tuple] = [
     ("a.csv", "u,v,label\n1,2,0\n1,0x10,1\n", {}, 3, "column v: '0x10' is not a number"),
     ("a.csv", "u,v,label\n1,2,0\n1,1e999,1\n", {}, 3, "NaN or infinite"),
     ("a.csv", f"u,v,label\n1,2,0\n1,{'x' * 999},1\n", {}, 3, f"column v: '{'x' * 37}...' is not a number"),
-    ("a.csv", 'u,v,label\n1,2,"a\n3,4,b"\n', {}, 2, "the line cannot be split into cells"),
+    ("a.csv", 'u,v,label\n1,2,"a\n3,4,b\n', {}, 2, "the line cannot be split into cells"),
+    ("a.csv", 'u,v,label\n1,2,"a\nb"\nx,4,b\n', {}, 4, "column u: 'x' is not a number"),
     ("a.csv", f"u,v,label\n1,2,{'a' * 200_000}\n1,2,b\n", {}, 2, "the line cannot be split into cells"),
     ("a.svm", "0 1:1\n1 1_0:1\n", {}, 2, "'1_0:1' is not index:value"),
     ("a.svm", "0 1:1\n1 10:1_0\n", {}, 2, "'10:1_0' is not index:value"),
@@ -157,7 +161,7 @@ PARQUET = [
 @pytest.mark.parametrize("data,problem", PARQUET)
 def test_a_bad_parquet_row_is_named(tmp_path, data, problem):
     with pytest.raises(StreamError) as caught:
-        open_stream(put(tmp_path, "a.parquet", data))
+        open_stream(put(tmp_path, "a.parquet", data), unlabelled="error")
     assert problem in str(caught.value)
 
 

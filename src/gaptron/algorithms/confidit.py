@@ -25,7 +25,7 @@ Example:
     >>> stream = prepare(open_stream("digits"), unit_norm=True)
     >>> learner = Learner("confidit", classes=stream.classes, feedback="bandit", seed=0)
     >>> learner.play(stream).mistakes
-    907
+    835
 
 To cite:
 

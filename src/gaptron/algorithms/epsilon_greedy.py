@@ -27,7 +27,7 @@ Example:
     >>> stream = prepare(open_stream("digits"), unit_norm=True)
     >>> learner = Learner("epsilon-greedy", classes=stream.classes, feedback="bandit", seed=0)
     >>> learner.play(stream).mistakes
-    709
+    640
 
 To cite:
 

@@ -40,7 +40,7 @@ Example:
     >>> learner = Learner("frugal-gaptron", classes=stream.classes, seed=0)
     >>> trace = learner.play(stream)
     >>> round(trace.expected_mistakes)
-    198
+    199
     >>> round(learner.bound(stream.X, stream.y).value)
     1538
 

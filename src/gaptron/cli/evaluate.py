@@ -103,9 +103,7 @@ def evaluate(
     right: Annotated[str, action_options.role("right")] = "",
     in_context: Annotated[str, action_options.role("in_context")] = "",
     model: Annotated[str, DATA(help="The model in a service's store, if it has several.")] = "",
-    skip_damaged: Annotated[
-        bool, DATA("--skip-damaged", help="Skip lines that cannot be read, and list them.")
-    ] = False,
+    skip_damaged: Annotated[bool, options.skip_damaged(DATA)] = False,
     observed: Annotated[
         bool, SHOW("--observed/--no-observed", help="Show what the feedback in the log proves about every linear rule.")
     ] = True,
@@ -210,12 +208,12 @@ def _open_store(place: str, model: str, actions: bool) -> "tuple[AnyLog, list[st
     """Read the decisions with feedback of one model of a service; `actions`: it must be one with actions."""
     from gaptron.offpolicy import ActionLog, open_log  # noqa: PLC0415
     from gaptron.serve.export import has_actions, lines  # noqa: PLC0415
-    from gaptron.serve.store import open_store  # noqa: PLC0415
+    from gaptron.serve.store import living, open_store  # noqa: PLC0415
     from gaptron.streams.actions import open_actions  # noqa: PLC0415
 
     store = open_store(place)
     try:
-        known = [name for name, _ in store.models()]
+        known = list(living(store))
         if not model and len(known) == 1:
             model = known[0]
         if model not in known:

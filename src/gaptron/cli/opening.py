@@ -14,6 +14,7 @@ from gaptron.errors import GaptronError, SettingError
 
 if TYPE_CHECKING:
     from gaptron import Features, Learner
+    from gaptron.features import Account
     from gaptron.streams import Chunks, Stream
     from gaptron.streams.tables import TableStream
 
@@ -112,6 +113,9 @@ class StreamOptions:
     n_features: int | None
     index_base: str
     header: bool | None
+    text: dict[str, str | None]  # separator, decimal, dates, encoding; None: not given
+    unlabelled: str
+    grow: bool
     chunk: int | None
     bound: bool | None
     shuffle: int | None
@@ -128,6 +132,17 @@ class Opened:
     encoded: bool  # does the learner encode the columns of a table?
     has_rewards: bool
     path: str  # of the stream, as given
+    before: table_columns.Before  # what the model had counted before this file
+    text: dict[str, Any]  # how the text of a table is written
+
+    def after_run(self) -> "Opened":
+        """Return the same, with the remarks that only reading the rounds brings up."""
+        late: tuple[str, ...] = getattr(self.stream, "late_notes", tuple)()
+        return replace(self, stream=replace(self.stream, notes=(*self.stream.notes, *late)))
+
+    def columns(self) -> "list[Account]":
+        """Return how the columns of this file were encoded."""
+        return table_columns.columns_of_file(self.learner, self.before)
 
     def save(self, path: str) -> None:
         """Save the learner, with what it needs to know to read further files in the same way."""
@@ -135,7 +150,9 @@ class Opened:
 
         if isinstance(self.stream, TableStream):
             roles = self.stream.roles._asdict()
-            self.learner.reading |= {role: name for role, name in roles.items() if name is not None}
+            if self.stream.dates is not None:
+                roles["dates"] = self.stream.dates
+            self.learner.reading |= self.text | {role: name for role, name in roles.items() if name is not None}
         elif self.stream.index_base is not None:
             self.learner.reading["index_base"] = self.stream.index_base
         remember_file(self.learner, self.path)
@@ -179,23 +196,33 @@ def open_run(
     from gaptron.streams import Stream  # noqa: PLC0415
 
     roles = _roles(stream, model)
+    before = table_columns.before_file(model)
+    text = reading.text_options(stream.path, stream.format or None, stream.text, model)
     encoded = _encodes_columns(stream, roles["available"], model, context)
     opened: AnyStream
     if encoded:
-        opened = _open_table(stream, roles, model, progress)
+        opened = _open_table(stream, roles, text, model, progress)
         player = model or learner.create(opened.classes, opened.n_rounds, features=learner.features)
     else:
-        opened = _open_numeric(stream, roles, model, learner, progress)
+        opened = _open_numeric(stream, roles, text, model, learner, progress)
         player = model or learner.create_for(opened)
+    names = {(parameter.name or "").rstrip("_"): parameter.opts[0] for parameter in context.command.params}
+    notes = tuple(options.in_options(note, names, ()) for note in opened.notes)
+    if model is not None and stream.grow and opened.classes != model.classes:
+        new = opened.classes[len(model.classes) :]
+        model.grow(classes=opened.classes)
+        notes = (*notes, f"labels that are new to the model: {', '.join(map(str, new))}")
+    opened = replace(opened, notes=notes)
     if player.classes != opened.classes:
         raise SettingError(f"the classes of the model are not those of {opened.name}")
     has_rewards = roles["reward"] is not None or (isinstance(opened, Stream) and opened.rewards is not None)
-    return Opened(player, opened, encoded, has_rewards, stream.path)
+    return Opened(player, opened, encoded, has_rewards, stream.path, before, text)
 
 
 def _open_table(
     stream: StreamOptions,
     roles: dict[str, Any],
+    text: dict[str, Any],
     model: "Learner | None",
     progress: Callable[[int], None],
 ) -> "TableStream":
@@ -207,8 +234,11 @@ def _open_table(
         format=stream.format or None,
         **roles,
         classes=classes,
-        chunk=_chunk_size(stream, classes is not None, True),
+        chunk=_chunk_size(stream, classes is not None and not stream.grow, True),
         header=stream.header,
+        **text,
+        unlabelled=stream.unlabelled,
+        grow=stream.grow,
         limit=stream.limit,
         shuffle=stream.shuffle,
         progress=progress,
@@ -221,6 +251,7 @@ def _open_table(
 def _open_numeric(
     stream: StreamOptions,
     roles: dict[str, Any],
+    text: dict[str, Any],
     model: "Learner | None",
     learner: LearnerOptions,
     progress: Callable[[int], None],
@@ -239,10 +270,15 @@ def _open_numeric(
         classes=classes,
         n_features=stream.n_features if model is None else model.problem.n_features - stream.steps["constant"] or None,
         chunk=_chunk_size(
-            stream, classes is not None and norm_known, model is not None or stream.n_features is not None
+            stream,
+            classes is not None and norm_known and not stream.grow,
+            model is not None or stream.n_features is not None,
         ),
         index_base=_index_base(stream.index_base, model),
         header=stream.header,
+        **text,
+        unlabelled=stream.unlabelled,
+        grow=stream.grow,
         measure=is_new and learner.norm is None and not unit_norm and learner.needs_norm(),
         progress=progress,
     )

@@ -34,6 +34,19 @@ header = _shared(
     "--header/--no-header",
     help="Whether the first line of a CSV or TSV file is a header; detected by default.",
 )
+skip_damaged = _shared("--skip-damaged", help="Skip lines that cannot be read, and list them.")
+separator = _shared(
+    metavar="CHARACTER",
+    help="What separates the cells of a CSV or TSV file, as in ';' or tab; detected by default.",
+)
+decimal = _shared(metavar="CHARACTER", help="The decimal separator of a CSV or TSV file: . (the default) or a comma.")
+dates = _shared(
+    metavar="ORDER",
+    help="day-first or month-first, for dates such as 03/04/2026; by default as the other dates of the file show.",
+)
+encoding = _shared(
+    help="The encoding of a CSV or TSV file, such as cp1252; by default UTF-8, or UTF-16 after its mark."
+)
 constant = _shared("--constant", help="Append a constant feature of 1.")
 log1p = _shared("--log1p", help="Transform features: x → sign(x)·ln(1+|x|).")
 standardize = _shared("--standardize", help="Scale columns to mean 0 and standard deviation 1.")
@@ -43,6 +56,13 @@ as_json = _shared("--json", help="Print one JSON object instead of the summary."
 def read_column(text: str) -> str | int | None:
     """Parse a column name or number; None if there is none."""
     return int(text) if text.isdigit() else text or None
+
+
+def read_text_options(separator: str, decimal: str, dates: str, encoding: str) -> dict[str, str | None]:
+    """Parse how a text table is written; None: not given. A tab may be written as a word."""
+    separator = "\t" if separator in ("tab", "\\t") else separator
+    given = {"separator": separator, "decimal": decimal, "dates": dates, "encoding": encoding}
+    return {name: value or None for name, value in given.items()}
 
 
 def read_classes(text: str) -> list[Any] | None:

@@ -40,6 +40,9 @@ def play(
         bool, LEARN("--observed/--no-observed", help="Bandit feedback: collect evidence about every linear rule.")
     ] = True,
     load: Annotated[str, LEARN(metavar="MODEL", help="Continue with the learner saved in this file.")] = "",
+    grow: Annotated[
+        bool, LEARN("--grow", help="Add labels that the model does not know; by default they are an error.")
+    ] = False,
     save: Annotated[str, LEARN(metavar="MODEL", help="Save the learner to this file.")] = "",
     format_: Annotated[
         str, DATA("--format", help="svmlight, csv, tsv, parquet, npz or vw; by default the extension determines it.")
@@ -85,6 +88,13 @@ def play(
         ),
     ] = "auto",
     header: Annotated[bool | None, options.header(DATA)] = None,
+    separator: Annotated[str, options.separator(DATA)] = "",
+    decimal: Annotated[str, options.decimal(DATA)] = "",
+    dates: Annotated[str, options.dates(DATA)] = "",
+    encoding: Annotated[str, options.encoding(DATA)] = "",
+    unlabelled: Annotated[
+        str, DATA(metavar="skip|error", help="What happens to rows of a table that have no label.")
+    ] = "skip",
     chunk: Annotated[
         int | None, DATA(min=1, help="Read this many rounds at a time; by default only large files are read in chunks.")
     ] = None,
@@ -161,6 +171,9 @@ def play(
         features,
         index_base,
         header,
+        options.read_text_options(separator, decimal, dates, encoding),
+        unlabelled,
+        grow,
         chunk,
         bound,
         shuffle,
@@ -182,6 +195,7 @@ def play(
                 doublings=progress,
                 keep_trace=bound is not False,
             )
+    opened = opened.after_run()
     if save:
         opened.save(save)
     summary = summarize(opened, result, statistics, bound)
@@ -190,7 +204,13 @@ def play(
         summary["informative_bound"] = find_certificate(
             opened, result, summary["bound"], learner.features, quiet=json_ or progress
         )
+    columns = opened.columns() if opened.encoded else []
     if json_:
+        summary["columns"] = [column._asdict() for column in columns] or None
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        show(summary, describe_columns(opened.learner) if opened.encoded else [], with_theory)
+        show(
+            summary,
+            describe_columns(columns, summary["rounds"], opened.before) if columns else [],
+            with_theory,
+        )

@@ -8,7 +8,7 @@ import typer
 
 from gaptron.cli import settings
 from gaptron.cli.action_options import ActionFile, declared, describe, remember
-from gaptron.cli.columns import describe_columns
+from gaptron.cli.columns import Before, before_file, columns_of_file, describe_columns
 from gaptron.cli.learned_from import remember_file
 from gaptron.cli.opening import LearnerOptions
 from gaptron.cli.progress import progress_bar
@@ -40,6 +40,7 @@ def play_actions(
     """Play the rounds of a file, and show how the learner did."""
     stream = file.open(model)
     learner = model or _create(options, stream)
+    before = before_file(model)
     _check_feedback(learner, stream)
     with progress_bar(stream.name, enabled=not as_json) as bar, bar.compiling():
         bar.start_playing(stream.n_rounds, in_memory=True)
@@ -48,11 +49,11 @@ def play_actions(
         remember(learner, stream)
         remember_file(learner, file.path)
         learner.save(save)
-    summary = _summary(learner, stream) | found
+    summary = _summary(learner, stream, before) | found
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        _show(summary, learner, stream, verbose)
+        _show(summary, learner, stream, before, verbose)
 
 
 def _create(options: LearnerOptions, stream: "NamedRounds") -> "Learner":
@@ -147,7 +148,7 @@ def _from_log(learner: "Learner", stream: "NamedRounds", bar: Any) -> dict[str, 
     }
 
 
-def _summary(learner: "Learner", stream: "NamedRounds") -> dict[str, Any]:
+def _summary(learner: "Learner", stream: "NamedRounds", before: Before) -> dict[str, Any]:
     return {
         "stream": stream.name,
         "notes": list(stream.notes),
@@ -157,13 +158,14 @@ def _summary(learner: "Learner", stream: "NamedRounds") -> dict[str, Any]:
         "settings": settings.account(learner),
         "rounds": stream.n_rounds,
         "actions": int(stream.counts.sum()),
-        "columns": [column._asdict() for column in learner.features or []],
+        "columns": [column._asdict() for column in columns_of_file(learner, before)],
     }
 
 
-def _show(summary: dict[str, Any], learner: "Learner", stream: "NamedRounds", verbose: bool) -> None:
+def _show(summary: dict[str, Any], learner: "Learner", stream: "NamedRounds", before: Before, verbose: bool) -> None:
     typer.echo(describe(stream))
-    for remark in [*summary["notes"], *describe_columns(learner)]:
+    columns = describe_columns(columns_of_file(learner, before), stream.n_rounds, before)
+    for remark in [*summary["notes"], *columns]:
         typer.echo(f"  {remark}")
     full = summary["feedback"] == "full"
     typer.echo(f"{summary['algorithm']}, {'full information' if full else 'bandit feedback'}\n")

@@ -13,11 +13,17 @@ from gaptron.errors import SettingError
 Write = Callable[[dict[str, Sequence[Any]]], None]
 """Appends rows, given by column."""
 
+EXTENSIONS = (".csv", ".jsonl", ".ndjson", ".parquet")
+
 
 @contextlib.contextmanager
 def writer(path: str) -> Iterator[Write]:
     """Open a file for columns: CSV, JSON lines or Parquet by its extension. - is standard output."""
     suffix = Path(path).suffix.lower()
+    if path != "-" and suffix not in EXTENSIONS:
+        raise SettingError(
+            f"{path}: cannot write {suffix or 'a file without an extension'}: name it .csv, .jsonl or .parquet"
+        )
     if path != "-" and not Path(path).absolute().parent.is_dir():
         raise SettingError(f"{path}: there is no such folder")
     try:
@@ -50,7 +56,7 @@ def _csv(out: Any) -> Write:
 def _json_lines(out: Any) -> Write:
     def write(columns: dict[str, Sequence[Any]]) -> None:
         for row in zip(*columns.values()):
-            out.write(json.dumps(dict(zip(columns, row)), ensure_ascii=False) + "\n")
+            out.write(json.dumps(dict(zip(columns, row)), ensure_ascii=False, default=str) + "\n")
 
     return write
 

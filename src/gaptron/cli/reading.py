@@ -1,14 +1,39 @@
-"""How much of a stream is read at a time: all of a small file, otherwise chunks while they are played."""
+"""How files are read: their text, and all of a small file at once, otherwise chunks while they are played."""
 
 import ctypes
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 from gaptron.errors import SettingError
+
+if TYPE_CHECKING:
+    from gaptron import Learner
 
 SMALL = 1 << 25  # bytes of text up to which a file is read at once, and its bound computed
 ROUNDS = 1 << 16  # in a chunk of a larger file, at most
 TRIM, MAP = (-1, 1 << 26), (-3, 1 << 25)  # glibc: keep up to 64 MB of freed memory; do not map chunks below 32 MB
+
+
+def text_options(path: str, format_: str | None, given: dict[str, Any], model: "Learner | None") -> dict[str, Any]:
+    """Return how a text table is written: as given, otherwise as in the files that the model learned from.
+
+    Args:
+        path: the file.
+        format_: its format, if the user gives it.
+        given: the options of `open_stream` by name; None: not given.
+        model: a loaded learner.
+    """
+    from gaptron.streams.files import applicable_options, is_file  # noqa: PLC0415
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if model is None or not is_file(path):
+        return chosen
+    saved = {name: model.reading[name] for name in given if name in model.reading}
+    if path == "-" and not format_ and model.features is not None:
+        format_ = "csv"
+    applicable = applicable_options(path, {"format": format_, **saved})
+    return {name: applicable[name] for name in saved if name in applicable} | chosen
 
 
 def option_for_whole_stream(bound: bool | None, shuffle: int | None, standardize: bool) -> str:

@@ -17,6 +17,7 @@ def replay(store: Annotated[str, typer.Argument(help=STORE)] = DEFAULT_STORE) ->
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
+    from gaptron.report.compare.formatting import plural  # noqa: PLC0415
     from gaptron.serve.model_state import ReplayMismatchError  # noqa: PLC0415
     from gaptron.serve.replay import replay as replay_store  # noqa: PLC0415
     from gaptron.serve.store import open_store  # noqa: PLC0415
@@ -33,8 +34,8 @@ def replay(store: Annotated[str, typer.Argument(help=STORE)] = DEFAULT_STORE) ->
     finally:
         opened.close()
     typer.echo(
-        f"Equal: {done.events:,} events, {done.decisions:,} decisions recomputed, "
-        f"{done.snapshots} snapshots compared, {len(done.models)} models."
+        f"Equal: {plural(done.events, 'event')}, {plural(done.decisions, 'decision')} recomputed, "
+        f"{plural(done.snapshots, 'snapshot')} compared, {plural(len(done.models), 'model')}."
     )
     for name, seq in done.starts.items():
         typer.echo(f"{name}: replayed from event {seq:,} on, because the features of older decisions were removed.")

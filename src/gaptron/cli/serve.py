@@ -14,12 +14,13 @@ BANNER = """Serving on {url}  (open it for the web page, {url}/api for the API; 
 The store is {location}. Try:
 
   curl {url}/v1/models -H 'Content-Type: application/json' \\
-    -d '{{"name":"triage","labels":["mail","chat","phone"]}}'
+    {key}-d '{{"name":"triage","labels":["mail","chat","phone"]}}'
   curl {url}/v1/models/triage/decisions -H 'Content-Type: application/json' \\
-    -d '{{"event_id":"order-7","x":[0.3,1.0]}}'
+    {key}-d '{{"event_id":"order-7","x":[0.3,1.0]}}'
   curl -X PUT {url}/v1/models/triage/decisions/order-7/outcome \\
-    -H 'Content-Type: application/json' -d '{{"correct":true}}'
+    {key}-H 'Content-Type: application/json' -d '{{"correct":true}}'
 """
+KEY = """-H "Authorization: Bearer $GAPTRON_KEY" """
 REPLICA_BANNER = """Replica on {url}  (press Ctrl-C to stop)
 It decides with the models that the leader of {location} publishes. Send outcomes to the leader.
 """
@@ -57,7 +58,7 @@ def serve(
 
     gaptron serve --store postgresql://localhost/decisions --replica --port 8718
     """
-    from gaptron.serve.run import check_host, run  # noqa: PLC0415
+    from gaptron.serve.run import check_host, has_keys, run  # noqa: PLC0415
     from gaptron.serve.service import Options  # noqa: PLC0415
     from gaptron.serve.store import SharedStore, as_shared, open_store  # noqa: PLC0415
 
@@ -71,7 +72,8 @@ def serve(
         opened.acquire_lease()  # before the banner: refuses a folder that another process is using
     shown_host = f"[{host}]" if ":" in host else host
     banner = REPLICA_BANNER if replica else BANNER
-    typer.echo(banner.format(url=f"http://{shown_host}:{port}", location=without_password(store)))
+    key = KEY if has_keys(opened) else ""
+    typer.echo(banner.format(url=f"http://{shown_host}:{port}", location=without_password(store), key=key))
     options = Options(trust_log=trust_log, rate=rate, keep_days=keep_days, with_replicas=with_replicas)
     run(opened, host, port, options, replica=replica)
 

@@ -102,7 +102,8 @@ class Chunk:
                 return
             start, value = first
             column.missing += start
-            self._encoder.settle(column, kind_of(value, self._text))
+            as_text = self._text and isinstance(data, Texts)  # a reader makes words of categories such as ZIP codes
+            self._encoder.settle(column, kind_of(value, as_text))
         distinct = _distinct(column, data)
         if start:
             distinct.codes[:start] = distinct.size

@@ -218,8 +218,8 @@ def least_exploration(b: Vector, c: Vector, z: Vector, top: int, q: Vector) -> t
 
     The gap of label y at probability q is b_y - q + c_y/q. It is at most λ if q(y) ≥ ρ_y(λ), the root of
     ρ² - (b_y - λ)ρ - c_y. If these probabilities sum to at most 1 at λ = 0, they are used, and the label of the largest
-    score z, `top`, gets the remainder (`add_to_best`). Otherwise λ increases until they do: Newton's method from the left on the convex, decreasing
-    S(λ) = Σ ρ_y(λ). A label with b = -∞ and c = 0 gets probability 0.
+    score z, `top`, gets the remainder (`add_to_best`). Otherwise λ increases until they do: Newton's method from the
+    left on the convex, decreasing S(λ) = Σ ρ_y(λ). A label with b = -∞ and c = 0 gets probability 0.
 
     Returns:
         The level λ that the gaps of the final q do not exceed, and whether λ had to increase.

@@ -113,6 +113,22 @@ class Engine:
             return np.zeros((self.problem.n_classes, self.problem.n_features))
         return np.array(self.algorithm.weights(self.state, self.sparse), dtype=np.float64)
 
+    @property
+    def own_epsilon(self) -> float:
+        """The algorithm's own setting epsilon."""
+        settings = self.settings
+        if settings is None:  # the norm is not known, and epsilon does not depend on it
+            settings = recommended(self.algorithm, self.problem._replace(norm=1.0), self.overrides)
+        return float(settings.epsilon)
+
+    def change_own_epsilon(self, epsilon: float) -> None:
+        """Change the algorithm's own setting epsilon, from the next decision on."""
+        overrides, problem = {**self.overrides, "epsilon": epsilon}, self.problem
+        recommended(self.algorithm, problem if problem.norm is not None else problem._replace(norm=1.0), overrides)
+        self.overrides = overrides
+        if self.settings is not None:
+            self.settings = self.settings._replace(epsilon=epsilon)
+
     # --- buffers --------------------------------------------------------------------------------------------
 
     def begin(self, width: int, sparse: bool, longest: float | None) -> None:

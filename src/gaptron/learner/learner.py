@@ -1,6 +1,5 @@
 """Learner: the object a user holds. It checks arguments, and returns the caller's own labels."""
 
-import inspect
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -35,7 +34,7 @@ from gaptron.learner.engine import Engine, evidence_module
 from gaptron.learner.locking import UseLock
 from gaptron.learner.memory import PRECISIONS
 from gaptron.learner.seeds import generator
-from gaptron.learner.settings import checked_settings
+from gaptron.learner.settings import checked_epsilon, checked_settings, has_own_epsilon
 from gaptron.learner.trace import Trace
 from gaptron.theory import bounds
 from gaptron.theory.bounds import Bound
@@ -148,16 +147,10 @@ class Learner:
             actions,
             encoder is not None,
         )
-        if epsilon is not None and "epsilon" in inspect.signature(module.recommend).parameters:  # its own setting
+        if epsilon is not None and has_own_epsilon(module):
             settings["epsilon"], epsilon = epsilon, None
         settings = checked_settings(algorithm, module, settings)
-        share = 0.0 if epsilon is None else number("epsilon", epsilon)
-        if not 0.0 <= share < 1.0:
-            raise SettingError(f"epsilon={epsilon!r} must be at least 0 and below 1, such as 0.02")
-        if share and module.CARD.own_coin:
-            raise SettingError(
-                f"{algorithm} learns from how it drew its label, and does not support epsilon={epsilon!r}"
-            )
+        share = 0.0 if epsilon is None else checked_epsilon(algorithm, module, epsilon)
         if precision not in PRECISIONS:
             raise SettingError(f"precision={precision!r} must be {' or '.join(map(repr, PRECISIONS))}")
         single = precision == "single"
@@ -197,6 +190,11 @@ class Learner:
     def settings(self) -> Any:
         """The settings in use; None while the norm of the first examples is not known."""
         return self._engine.settings
+
+    @property
+    def epsilon(self) -> float:
+        """The share of decisions drawn uniformly. Of `epsilon-greedy`, that algorithm's own setting."""
+        return self._engine.epsilon if not has_own_epsilon(self._engine.algorithm) else self._engine.own_epsilon
 
     @property
     def features(self) -> list[Account] | None:
@@ -857,6 +855,26 @@ class Learner:
             raise InputError(f"a learner only gains features: it has {d}, and n_features={width} is fewer")
         if width > d:
             self._engine.enlarge(self.problem._replace(n_features=width), np.arange(d), width, labels=False)
+
+    def change_epsilon(self, epsilon: float) -> None:
+        """Change the share of decisions drawn uniformly, from the next decision on.
+
+        Args:
+            epsilon: the new share. Nothing else changes. If rounds were played with uniform draws, `bound` and
+                `certificate` remain refused.
+
+        Raises:
+            SettingError: an impossible share, or the algorithm does not support it.
+        """
+        engine = self._engine
+        with self._lock.writing:
+            if has_own_epsilon(engine.algorithm):
+                engine.change_own_epsilon(number("epsilon", epsilon))
+                return
+            share = checked_epsilon(self.algorithm, engine.algorithm, epsilon)
+            if self.decided:
+                self._conditions.epsilon = max(self._conditions.epsilon, engine.epsilon)
+            engine.epsilon = share
 
     def reseed(self, seed: int | None = None) -> None:
         """Use another seed from now on. Otherwise all learners loaded from one file draw the same numbers.

@@ -85,6 +85,33 @@ def _checked(name: str, value: Any, annotation: Any) -> Any:
     return size
 
 
+def has_own_epsilon(algorithm: Algorithm[Any, Any, Any]) -> bool:
+    """Is epsilon a setting of the algorithm itself?"""
+    return "epsilon" in inspect.signature(algorithm.recommend).parameters
+
+
+def checked_epsilon(name: str, algorithm: Algorithm[Any, Any, Any], epsilon: Any) -> float:
+    """Check a share of decisions drawn uniformly, with which an algorithm's own distribution is mixed.
+
+    Args:
+        name: the name of the algorithm.
+        algorithm: its module.
+        epsilon: the share that the caller gives.
+
+    Returns:
+        The share.
+
+    Raises:
+        SettingError: the share is impossible, or the algorithm does not support it.
+    """
+    share = number("epsilon", epsilon)
+    if not 0.0 <= share < 1.0:
+        raise SettingError(f"epsilon={epsilon!r} must be at least 0 and below 1, such as 0.02")
+    if share and algorithm.CARD.own_coin:
+        raise SettingError(f"{name} learns from how it drew its label, and does not support epsilon={epsilon!r}")
+    return share
+
+
 def recommended(algorithm: Algorithm[Any, Any, Any], problem: Problem, overrides: Mapping[str, Any]) -> Any:
     """The settings that an algorithm recommends for a problem, with those that the caller gave.
 

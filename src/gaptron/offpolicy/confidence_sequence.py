@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from gaptron.offpolicy.estimates import Estimate
+from gaptron.offpolicy.sums import TermSums, WeightedSums, term_sums, weighted_sums
 from gaptron.types import Vector
 
 BETS = 0.9 * 0.5 ** np.arange(12)  # λ
@@ -30,21 +31,32 @@ def proven_interval(weights: Vector, mistakes: Vector, level: float) -> Estimate
     the weights do not average 1 the two bounds disagree and the estimate may lie outside the interval; trust the
     interval then. If its lower end exceeds its upper end, the logged propensities are wrong.
     """
+    return proven_interval_of_sums(weighted_sums(weights, mistakes), level)
+
+
+def proven_interval_of_sums(sums: WeightedSums, level: float) -> Estimate:
+    """Compute `proven_interval` from the sums of the rounds."""
     delta = (1.0 - level) / 2.0
-    low = lower_bound(weights * mistakes, delta)
-    high = 1.0 - lower_bound(weights * (1.0 - mistakes), delta)
-    return Estimate("proven interval", float((weights * mistakes).mean()), low, high)
+    low, high = _lower_bound(sums.mistakes, delta), 1.0 - _lower_bound(sums.rewards, delta)
+    return Estimate("proven interval", sums.mistakes.total / sums.mistakes.rounds, low, high)
 
 
 def lower_bound(terms: Vector, delta: float) -> float:
     """Lower bound on the mean of the μ_t that holds with probability 1 - δ."""
-    T, total = len(terms), float(terms.sum())
-    before = (0.5 + np.concatenate([[0.0], np.cumsum(terms[:-1])])) / np.arange(1, T + 1)
-    spread = float(np.square(terms - np.minimum(before, 1.0)).sum())
+    return _lower_bound(term_sums(terms), delta)
+
+
+def _lower_bound(sums: TermSums, delta: float) -> float:
+    return min(1.0, bound_on_mean(sums, delta))
+
+
+def bound_on_mean(sums: TermSums, delta: float) -> float:
+    """Compute `lower_bound` from the sums of the terms, for terms whose mean may exceed 1."""
 
     def excess(means: float) -> float:
-        return float(np.logaddexp.reduce(BETS * (total - means) - PRICES * spread)) - math.log(len(BETS) / delta)
+        return float(np.logaddexp.reduce(BETS * (sums.total - means) - PRICES * sums.spread)) - allowed
 
+    allowed = math.log(len(BETS) / delta)
     if excess(0.0) <= 0.0:
         return 0.0
-    return min(1.0, float(brentq(excess, 0.0, total)) / T)
+    return float(brentq(excess, 0.0, sums.total)) / sums.rounds

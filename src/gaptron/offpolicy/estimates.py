@@ -31,6 +31,7 @@ from gaptron.errors import SettingError
 from gaptron.features import ActionEncoder, Features
 from gaptron.offpolicy.action_log import ActionLog
 from gaptron.offpolicy.log import Log
+from gaptron.offpolicy.sums import MistakeSums, mistake_sums
 from gaptron.theory.intervals import wilson
 from gaptron.types import Integers, Matrix, Vector
 
@@ -51,10 +52,16 @@ def on_policy(mistakes: Vector, level: float) -> Estimate:
 
     A normal interval has no width where no round is wrong, although 0 of 10 says little.
     """
-    name, value = "logged policy", float(mistakes.mean())
-    if len(mistakes) < 2 or ((mistakes > 0.0) & (mistakes < 1.0)).any():
-        return _normal(name, mistakes, value, level, 0.0)
-    return Estimate(name, value, *wilson(value, len(mistakes), level))
+    return on_policy_of_sums(mistake_sums(mistakes), level)
+
+
+def on_policy_of_sums(sums: MistakeSums, level: float) -> Estimate:
+    """Compute `on_policy` from the sums of the rounds."""
+    name, T, value = "logged policy", sums.rounds, sums.total / sums.rounds
+    if T < 2 or sums.squares < sums.total:  # some m² < m: not every round is correct or wrong
+        variance = (sums.squares - sums.total * value) / max(1, T - 1)
+        return _interval(name, T, value, math.sqrt(max(0.0, variance)), level)
+    return Estimate(name, value, *wilson(value, T, level))
 
 
 def inverse_propensity(weights: Vector, mistakes: Vector, level: float, variance: float = 0.0) -> Estimate:
@@ -105,13 +112,16 @@ def check_level(level: float) -> None:
 
 
 def _normal(name: str, terms: Vector, value: float, level: float, variance: float) -> Estimate:
-    T = len(terms)
+    deviation = float(terms.std(ddof=1)) if len(terms) > 1 else 0.0
+    return _interval(name, len(terms), value, max(deviation, math.sqrt(variance)), level)
+
+
+def _interval(name: str, T: int, value: float, deviation: float, level: float) -> Estimate:
+    """The normal interval of the mean of T terms."""
     if T < 2:
         return Estimate(name, value, 0.0, 1.0)
-    deviation = max(float(terms.std(ddof=1)), math.sqrt(variance))
     half = float(ndtri(0.5 + level / 2.0)) * deviation / math.sqrt(T)
-    low, high = np.clip([value - half, value + half], 0.0, 1.0)
-    return Estimate(name, value, float(low), float(high))
+    return Estimate(name, value, min(max(value - half, 0.0), 1.0), min(max(value + half, 0.0), 1.0))
 
 
 # --- the reward model ---------------------------------------------------------------------------------------

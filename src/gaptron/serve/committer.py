@@ -63,7 +63,7 @@ class Committer:
 
     def add_redaction(self, redaction: Redaction) -> None:
         """Schedule a redaction, in the same commit as the rows added before it."""
-        self._hand_over(snapshots=[redaction.start], redactions=[redaction])
+        self._hand_over(snapshots=[] if redaction.start is None else [redaction.start], redactions=[redaction])
 
     def _hand_over(self, snapshots: Sequence[Snapshot] = (), redactions: Sequence[Redaction] = ()) -> None:
         """Pass the added rows and these to the thread together."""
@@ -111,7 +111,7 @@ class Committer:
             self._wake_up.clear()
             with self._lock:
                 batch = self._next
-                if batch.rows or batch.snapshots or batch.callbacks:
+                if batch.rows or batch.snapshots or batch.redactions or batch.callbacks:
                     self._next, self._in_flight = self._new_batch(), batch
                 elif self._closing:
                     return
@@ -119,7 +119,7 @@ class Committer:
                     continue
             started = time.perf_counter()
             try:
-                if batch.rows or batch.snapshots:
+                if batch.rows or batch.snapshots or batch.redactions:
                     self._store.append(batch.rows, batch.snapshots, batch.redactions)
                 for callback in batch.callbacks:
                     callback()

@@ -25,10 +25,13 @@ from gaptron.serve.decisions import Known, without_event_id
 from gaptron.serve.events import (
     Activated,
     Body,
+    ChallengerStopped,
     Changed,
     Created,
     Decided,
+    Deleted,
     Event,
+    Imported,
     OutcomeRecorded,
     Redacted,
     Row,
@@ -97,12 +100,14 @@ class Coordinator:
     ) -> None:
         self._retention = None if keep_days is None else round(86_400e6 * keep_days)
         self._redact_at = 0  # µs
+        self._redacted_deleted: dict[str, int] = {}  # name → event up to which deleted models are redacted
         self.store, self.committer, self.models = store, committer, models
         self.quarantined: dict[str, str] = {}  # models that cannot be used, and why
         for name, problem in quarantined.items():
             self._quarantine(name, problem)
         self._replica_store = replica_store  # None: there are no replicas
         self._sequencing = asyncio.Lock()
+        self.importing = asyncio.Lock()
         self._published: dict[str, tuple[Any, ...]] = {}  # the state of each model when it was published
         self._publish_at = 0.0
         self._seq, at = store.last()
@@ -110,7 +115,7 @@ class Coordinator:
         self._time = Clock(at, now, elapsed).now
         self._cache: OrderedDict[tuple[str, str], Known] = OrderedDict()
         self._cache_size = 0
-        self._compiled: set[tuple[str, bool]] = set()
+        self._compiled: set[tuple[str, bool, bool]] = set()  # model, are features named, are numbers sparse
         self._last_snapshots = {name: LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS) for name in models}
         self.counters: dict[str, Counters] = {name: Counters() for name in models}
 
@@ -138,16 +143,31 @@ class Coordinator:
         self.models[spec.name] = model
         self._last_snapshots[spec.name] = LastSnapshot(0, time.monotonic() + SNAPSHOT_SECONDS)
         self.counters[spec.name] = Counters()
-        self._compiled.add((spec.name, False))
+        self._compiled.add((spec.name, model.adapter.named, False))
         model.seq = self._append(model, None, created).seq
         await self.committer.wait_for(model.seq)
         return model
+
+    async def ensure(self, spec: NewModel) -> tuple[Model, bool]:
+        """Return the model with this specification, and whether it was created now."""
+        try:
+            return await self.create(spec), True
+        except RefusedError as refusal:
+            if refusal.kind != "already-exists":
+                raise
+        model = self.model(spec.name)
+        if model.spec != spec:
+            names = [name for name in spec.__struct_fields__ if getattr(spec, name) != getattr(model.spec, name)]
+            detail = f"a model named {spec.name!r} was created with other values of: {', '.join(names)}"
+            raise RefusedError(409, "already-exists", f"{detail}; change it with PATCH, or delete it")
+        await self.committer.wait_for(model.seq)
+        return model, False
 
     def _check_new(self, name: str) -> None:
         if name in self.models or name in self.quarantined:
             raise RefusedError(409, "already-exists", f"a model named {name!r} exists already")
         if len(self.models) + len(self.quarantined) >= MAX_MODELS:
-            raise invalid(f"a service has at most {MAX_MODELS} models")
+            raise invalid(f"a service has at most {MAX_MODELS} models: delete one first")
 
     async def change(self, name: str, change: ModelChange) -> Model:
         """Change the configuration of a model, or add labels."""
@@ -156,6 +176,43 @@ class Coordinator:
         event = self._append(model, None, Changed(change))
         await self.committer.wait_for(event.seq)
         return model
+
+    async def delete(self, name: str) -> None:
+        """Delete a model. Its events remain in the log, without effect; its name may be used again."""
+        if name not in self.quarantined:
+            self.model(name)  # refuses if there is none
+        event = Event(self._seq + 1, name, None, self._time(), Deleted())
+        self._log(event)
+        self.models.pop(name, None)
+        self.quarantined.pop(name, None)
+        self.counters.pop(name, None)
+        self._last_snapshots.pop(name, None)
+        self._published.pop(name, None)
+        self._compiled = {kind for kind in self._compiled if kind[0] != name}
+        for model, event_id in [key for key in self._cache if key[0] == name]:
+            self._remove_from_cache(model, event_id)
+        await self.committer.wait_for(event.seq)
+
+    async def record(self, model: Model, body: Body) -> None:
+        """Record an event about a model as a whole durably."""
+        event = self._append(model, None, body)
+        await self.committer.wait_for(event.seq)
+
+    async def record_imported(self, model: Model, imported: list[tuple[str, Imported]]) -> None:
+        """Record decisions of another log durably, in one commit."""
+        self._check_backlog()
+        for event_id, body in imported:
+            self._append(model, event_id, body)
+        await self.committer.wait_for(model.seq)
+
+    async def try_out(self, spec: NewModel) -> None:
+        """Compile for a learner of this kind, and refuse what cannot work."""
+        try:
+            await asyncio.to_thread(adapter.try_out, spec)
+            if isinstance(spec.features, int):
+                await asyncio.to_thread(adapter.try_out, spec, sparse=True)
+        except (InputError, SettingError) as problem:
+            raise invalid(str(problem)) from None
 
     # --- decisions ------------------------------------------------------------------------------------------------
 
@@ -190,15 +247,16 @@ class Coordinator:
     async def _prepare(self, model: Model, requests: list[DecisionRequest]) -> None:
         """Do everything that awaits, so that deciding afterwards is atomic."""
         for request in requests:
-            await self._compile(model, request)
+            await self.compile(model, request)
         await self._load(model, [request.event_id for request in requests if request.event_id])
 
     def _decide(self, model: Model, request: DecisionRequest) -> tuple[Known, bool]:
         name, event_id, request = model.name, request.event_id or new_event_id(), without_event_id(request)
+        self._check_current(model)
         known = self._cache.get((name, event_id))
         if known is not None:
             try:
-                known.check_same(request)
+                known.check_same(request, model.first_seq)
             except RefusedError:
                 self.counters[name].refused += 1
                 raise
@@ -226,14 +284,17 @@ class Coordinator:
         if self.committer.uncommitted > MAX_UNCOMMITTED_ROWS:
             raise unavailable("too many requests are waiting for the disk")
 
-    async def _compile(self, model: Model, request: DecisionRequest) -> None:
+    async def compile(self, model: Model, request: DecisionRequest) -> None:
         """Compile for this kind of example in another thread, before its first decision."""
-        sparse = model.adapter.is_sparse(request)
-        if (model.name, sparse) in self._compiled:
+        features, sparse = model.adapter.features_after(request), model.adapter.is_sparse(request)
+        kind = (model.name, features == "auto", sparse)
+        if kind in self._compiled:
             return
-        if not sparse or isinstance(model.spec.features, int):
-            await asyncio.to_thread(adapter.try_out, model.spec, sparse=sparse)
-        self._compiled.add((model.name, sparse))
+        if not sparse or isinstance(features, int):
+            spec = structs.replace(model.live_spec, features=features)
+            with suppress(InputError, SettingError):  # deciding refuses what does not work
+                await asyncio.to_thread(adapter.try_out, spec, sparse=sparse)
+        self._compiled.add(kind)
 
     async def find(self, name: str, event_id: str) -> DecisionRecord:
         """Return a durable decision and its outcome."""
@@ -271,6 +332,7 @@ class Coordinator:
         return results
 
     def _record_outcome(self, model: Model, event_id: str, outcome: Outcome) -> tuple[OutcomeStatus, int]:
+        self._check_current(model)
         counters, known = self.counters[model.name], self._known(model, event_id)
         decided: Decided = known.decided.body
         if known.outcome is not None:
@@ -321,11 +383,16 @@ class Coordinator:
 
     def _apply(self, model: Model, event: Event, decided: Event | None = None) -> None:
         """Apply an event. If that fails, the model is in an unknown state: it is quarantined, and others are not."""
-        self.model(model.name)  # refuses if the model was quarantined meanwhile
+        self._check_current(model)
         try:
             model.apply(event, decided, check=False)
         except Exception as problem:
             raise self._quarantine(model.name, problem) from problem
+
+    def _check_current(self, model: Model) -> None:
+        """Refuse if the model was quarantined or deleted meanwhile."""
+        if self.model(model.name) is not model:
+            raise not_found(f"model {model.name!r} was deleted")
 
     def _quarantine(self, name: str, problem: Exception) -> RefusedError:
         """Refuse everything about a model from now on; a restart restores it from the log. Returns the refusal."""
@@ -338,7 +405,7 @@ class Coordinator:
 
     def _known(self, model: Model, event_id: str) -> Known:
         known = self._cache.get((model.name, event_id))
-        if known is None:
+        if known is None or not model.owns(known.decided):
             raise not_found(f"model {model.name!r} has no decision for event {event_id!r}")
         return known
 
@@ -400,6 +467,9 @@ class Coordinator:
                 with suppress(RefusedError):  # the model is quarantined
                     while await self._redact(model, now - self._retention):
                         pass
+            for name, until in await asyncio.to_thread(self._deleted):
+                while await self._redact_deleted(name, until, now - self._retention):
+                    pass
 
     async def _apply_timeouts(self, model: Model, now: int) -> None:
         while (due := model.next_due(now, MAX_TIMED_OUT)) is not None:
@@ -412,11 +482,13 @@ class Coordinator:
         The event, a snapshot and the redacted rows are in one commit: a later start uses that snapshot, and needs
         nothing that was redacted.
         """
-        rows = await asyncio.to_thread(self._old_decisions, model, before)
+        after = max(model.redacted_through, model.first_seq)
+        rows = await asyncio.to_thread(self._old_decisions, model.name, after, before)
         needed = [row.seq for row in rows if not model.can_redact(events.decode(row))]
         rows = [row for row in rows if row.seq < min(needed)] if needed else rows
         if not rows:
             return False
+        self._stop_broken_challengers(model)
         event = self._next_event(model, None, Redacted(rows[-1].seq))
         self._apply(model, event)
         try:
@@ -430,15 +502,33 @@ class Coordinator:
         await self.committer.wait_for(event.seq)
         return not needed
 
-    def _old_decisions(self, model: Model, before: int) -> list[Row]:
-        """The oldest decisions that are not redacted."""
+    async def _redact_deleted(self, name: str, until: int | None, before: int) -> bool:
+        """Redact some of the decisions before this time that deleted models of this name made. False: no more."""
+        rows = await asyncio.to_thread(self._old_decisions, name, self._redacted_deleted.get(name, 0), before, until)
+        if not rows:
+            return False
+        self._redacted_deleted[name] = rows[-1].seq
+        bodies = [events.redacted(row) for row in rows if not events.decode(row).body.is_redacted]
+        if bodies:
+            self.committer.add_redaction(Redaction(None, bodies))
+            await self.committer.call(lambda: None)  # until it is on disk
+        return True
+
+    def _old_decisions(self, name: str, after: int, before: int, until: int | None = None) -> list[Row]:
+        """The oldest decisions after event `after`, made before the time `before`."""
         found: list[Row] = []
-        for row, _ in self.store.read(model.redacted_through, model.name):
+        for row, _ in self.store.read(after, name, until):
             if row.at >= before or len(found) == MAX_REDACTED:
                 break
-            if row.kind == "decided":
+            if row.kind in ("decided", "imported"):
                 found.append(row)
         return found
+
+    def _deleted(self) -> list[tuple[str, int | None]]:
+        """The names of deleted models, each with the last event before the present model of this name."""
+        lifetimes = self.store.lifetimes()
+        present = {one.model: one.first - 1 for one in lifetimes if one.last is None}
+        return sorted({(one.model, present.get(one.model)) for one in lifetimes if one.last is not None})
 
     async def sequence_drafts(self) -> None:
         """Give the decisions that replicas wrote their numbers in the log.
@@ -454,7 +544,7 @@ class Coordinator:
 
     def _sequence(self, row: Row) -> None:
         event = events.decode(row._replace(seq=self._seq + 1, at=self._time()))
-        if row.model in self.models:
+        if row.model in self.models and self.models[row.model].owns(event):
             with suppress(RefusedError):  # the model is quarantined; the decision was acknowledged
                 self._apply(self.models[row.model], event)
         self._seq = event.seq
@@ -465,8 +555,8 @@ class Coordinator:
         """Publish the models that have changed to the replicas."""
         started, changed = time.monotonic(), []
         for name, model in list(self.models.items()):
-            config = model.adapter.labels, model.feedback_timeout, model.on_timeout, model.mode
-            state = (model.version, model.adapter.width, *config)
+            learner = model.promoted, model.version, model.adapter.features, model.adapter.labels, model.adapter.epsilon
+            state = (*learner, tuple(model.retired), model.feedback_timeout, model.on_timeout, model.mode)
             if self._published.get(name) != state:
                 try:
                     changed.append(Snapshot(name, model.seq, snapshots.pack(model, for_replica=True)))
@@ -477,7 +567,11 @@ class Coordinator:
         duration = time.monotonic() - started
         self._publish_at = started + PUBLISH_RATIO * duration
         if changed:
-            await self.committer.call(lambda: store.publish(changed))
+            await self.committer.call(lambda: store.publish([one for one in changed if self._is_current(one)]))
+
+    def _is_current(self, snapshot: Snapshot) -> bool:
+        model = self.models.get(snapshot.model)
+        return model is not None and snapshot.seq >= model.first_seq  # otherwise it was deleted meanwhile
 
     def take_snapshot(self, model: Model) -> bool:
         """Take a snapshot, committed together with all events it contains. False: the model is quarantined instead."""
@@ -485,6 +579,7 @@ class Coordinator:
         if model.name in self.quarantined:
             return False
         try:
+            self._stop_broken_challengers(model)
             body = snapshots.pack(model)
         except ModelFileError as problem:
             self._quarantine(model.name, problem)
@@ -494,6 +589,11 @@ class Coordinator:
         next_at = started + max(SNAPSHOT_SECONDS, SNAPSHOT_RATIO * duration)
         self._last_snapshots[model.name] = LastSnapshot(model.seq, next_at)
         return True
+
+    def _stop_broken_challengers(self, model: Model) -> None:
+        """Stop challengers that cannot be saved, so that the model can. The event makes a replay stop them as well."""
+        for name, reason in snapshots.broken_challengers(model).items():
+            self._append(model, None, ChallengerStopped(name, reason))
 
     def take_snapshots(self) -> None:
         """Take a snapshot of each model that has changed since its last one."""

@@ -26,8 +26,16 @@ class Known(Struct, frozen=True, gc=False):
         """The number of the last event."""
         return self.decided.seq if self.outcome is None else self.outcome.seq
 
-    def check_same(self, request: DecisionRequest) -> None:
-        """Refuse a different request with the event's id. Redacted decisions cannot be compared; they match any."""
+    def check_same(self, request: DecisionRequest, first_seq: int) -> None:
+        """Refuse a different request with the event's id. Redacted decisions cannot be compared; they match any.
+
+        Args:
+            request: the request.
+            first_seq: the event that created the model.
+        """
+        if not self.decided.is_since(first_seq):
+            detail = f"event {self.decided.event_id!r} has a decision of a deleted model with this name: use another id"
+            raise RefusedError(422, "event-id-reused", detail)
         if not self.decided.body.is_redacted and self.decided.body.request != request:
             detail = f"event {self.decided.event_id!r} has a decision for a different request"
             raise RefusedError(422, "event-id-reused", detail)

@@ -15,8 +15,9 @@ from starlette.responses import Response, StreamingResponse
 
 from gaptron.serve import export, openapi
 from gaptron.serve.keys import KeyRing, new_key
+from gaptron.serve.management import model_info
 from gaptron.serve.model_state import Model
-from gaptron.serve.problems import invalid, unavailable
+from gaptron.serve.problems import invalid, not_found, unavailable
 from gaptron.serve.report import MAX_AGE
 from gaptron.serve.requests import read_body, service_of
 from gaptron.serve.responses import encode, json_response
@@ -30,7 +31,6 @@ from gaptron.serve.schemas import (
     KeyInfo,
     KeyList,
     ModelChange,
-    ModelInfo,
     ModelList,
     NewKey,
     NewModel,
@@ -43,10 +43,8 @@ from gaptron.serve.service import Service
 from gaptron.serve.store import Key
 from gaptron.version import __version__
 
-UNIFORM_DRAWS = (
-    "{:g} % of the decisions are drawn uniformly (epsilon): without them, the log cannot evaluate another policy."
-)
 EXPORT_CHUNK = 1 << 18  # bytes
+PAGE_FILES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}  # media type by ending
 
 
 # --- reading requests -----------------------------------------------------------------------------------------------
@@ -124,47 +122,25 @@ def _without_event_id(one: EventOutcome) -> Outcome:
 async def create_model(request: Request) -> Response:
     """Create a model."""
     body = await read_body(request, NewModel)
-    return json_response(_model_info(await service_of(request).coordinator.create(body)), 201)
+    return json_response(model_info(await service_of(request).coordinator.create(body)), 201)
 
 
 async def change_model(request: Request) -> Response:
-    """Add labels, or change feedback_timeout, on_timeout or mode."""
+    """Change the configuration of a model, or add labels."""
     body = await read_body(request, ModelChange)
-    return json_response(_model_info(await service_of(request).coordinator.change(_model_name(request), body)))
+    return json_response(model_info(await service_of(request).coordinator.change(_model_name(request), body)))
 
 
 async def get_model(request: Request) -> Response:
     """Return a model and its configuration."""
-    return json_response(_model_info(_model(request)))
+    return json_response(model_info(_model(request)))
 
 
 async def list_models(request: Request) -> Response:
     """List all models."""
     coordinator = service_of(request).coordinator
     quarantined = [QuarantinedModel(name, reason) for name, reason in coordinator.quarantined.items()]
-    return json_response(ModelList([_model_info(model) for model in coordinator.models.values()], quarantined))
-
-
-def _model_info(model: Model) -> ModelInfo:
-    spec, epsilon = model.spec, model.spec.epsilon or 0.0
-    return ModelInfo(
-        name=spec.name,
-        labels=list(model.adapter.labels),
-        actions=spec.actions,
-        feedback=spec.feedback,
-        algorithm=model.adapter.learner.algorithm,
-        features="auto" if model.adapter.named else model.adapter.width,
-        settings=spec.settings,
-        seed=spec.seed,
-        epsilon=epsilon,
-        feedback_timeout=model.feedback_timeout,
-        on_timeout=model.on_timeout,
-        reward_range=spec.reward_range,
-        mode=model.mode,
-        decisions=model.tally.decisions,
-        learned=model.version,
-        notes=[UNIFORM_DRAWS.format(100.0 * epsilon)] if spec.actions and epsilon else [],
-    )
+    return json_response(ModelList([model_info(model) for model in coordinator.models.values()], quarantined))
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------
@@ -224,7 +200,7 @@ async def stream_reports(request: Request) -> Response:
 
     async def messages() -> AsyncIterator[bytes]:
         last = request.headers.get("last-event-id", "")
-        while service.state == "ready" and model.name in service.coordinator.models:
+        while service.state == "ready" and service.coordinator.models.get(model.name) is model:
             made = await _report(service, model)
             if str(made["seq"]) != last:
                 last = str(made["seq"])
@@ -302,23 +278,22 @@ async def api_page(request: Request) -> Response:
 
 
 async def index_page(request: Request) -> Response:
-    """Show the web page with the reports."""
+    """Show the web page."""
     return Response(_file("page.html"), media_type="text/html")
 
 
-async def page_script(request: Request) -> Response:
-    """Return the script of the web page."""
-    return Response(_file("page.js"), media_type="text/javascript")
+async def page_file(request: Request) -> Response:
+    """Return a script, a style sheet or the icon of the web page."""
+    name = request.path_params["file"]
+    if name not in _page_files():  # a name is compared and never used as a path
+        raise not_found(f"the web page has no file {name[:100]!r}")
+    return Response(_file(name), media_type=PAGE_FILES[name.rpartition(".")[2]])
 
 
-async def page_style(request: Request) -> Response:
-    """Return the style sheet of the web page."""
-    return Response(_file("page.css"), media_type="text/css")
-
-
-async def page_icon(request: Request) -> Response:
-    """Return the icon of the web page."""
-    return Response(_file("favicon.svg"), media_type="image/svg+xml")
+@cache
+def _page_files() -> frozenset[str]:
+    found = (file.name for file in (files("gaptron.serve") / "page").iterdir())
+    return frozenset(name for name in found if name.rpartition(".")[2] in PAGE_FILES)
 
 
 @cache

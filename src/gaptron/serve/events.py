@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from gaptron.data.values import MIN_PROPENSITY
-from gaptron.serve.schemas import Action, DecisionRequest, ModelChange, NewModel, Outcome
+from gaptron.serve.schemas import Action, DecisionRequest, ModelChange, NewChallenger, NewModel, Outcome
 
 
 class Row(NamedTuple):
@@ -53,11 +53,18 @@ class Decided(Struct, omit_defaults=True, gc=False):
     propensity: float
     distribution: tuple[float, ...] | None = None  # of the labels, or the available actions; None in shadow mode
     shadow_label: str | None = None  # or the id of an action
+    shadow_propensity: float | None = None  # in shadow mode: the model's probability of `label`
     due: int | None = None  # µs; an outcome that arrives later is late
     learn_when_due: bool = False  # learn at the timeout, as wrong if there is no outcome by then
     replica: ReplicaStamp | None = None  # None: decided with the model as it was just before this event
     ranking: tuple[int, ...] | None = None  # places of the available actions: the one played, then the others by score
     redacted: bool = False  # later: the features were removed
+    offered: tuple[str, ...] | None = None  # the labels that could be played, if some of the model are retired
+
+    @property
+    def request_as_offered(self) -> DecisionRequest:
+        """The request, limited to the labels that could be played."""
+        return self.request if self.offered is None else structs.replace(self.request, available=self.offered)
 
     @property
     def is_redacted(self) -> bool:
@@ -97,7 +104,67 @@ class Redacted(Struct, omit_defaults=True, gc=False):
     through: int  # seq of the last of them
 
 
-Body = Created | Changed | Decided | OutcomeRecorded | Activated | TimedOut | Redacted
+class ChallengerAdded(Struct, omit_defaults=True, gc=False):
+    """A learner learns from the same outcomes as the model from now on."""
+
+    name: str
+    spec: NewChallenger
+
+
+class ChallengerRemoved(Struct, omit_defaults=True, gc=False):
+    """A challenger was removed."""
+
+    name: str
+
+
+class ChallengerStopped(Struct, omit_defaults=True, gc=False):
+    """The state of a challenger cannot be saved, so that it learns no more."""
+
+    name: str
+    reason: str
+
+
+class Promoted(Struct, omit_defaults=True, gc=False):
+    """A challenger became live, and the live policy became a challenger."""
+
+    challenger: str
+    former: str  # its name as a challenger
+
+
+class Imported(Struct, omit_defaults=True, gc=False):
+    """A decision of another log, with its outcome, was learned from."""
+
+    request: DecisionRequest
+    label: str  # or the id of the action
+    propensity: float
+    outcome: Outcome
+    redacted: bool = False  # later: the features were removed
+
+    @property
+    def is_redacted(self) -> bool:
+        """Were the features removed from the log?"""
+        return self.redacted
+
+
+class Deleted(Struct, omit_defaults=True, gc=False):
+    """The model was deleted. Another model may get its name; these events are not part of it."""
+
+
+Body = (
+    Created
+    | Changed
+    | Decided
+    | OutcomeRecorded
+    | Activated
+    | TimedOut
+    | Redacted
+    | ChallengerAdded
+    | ChallengerRemoved
+    | ChallengerStopped
+    | Promoted
+    | Imported
+    | Deleted
+)
 KINDS: dict[str, type[Struct]] = {
     "created": Created,
     "changed": Changed,
@@ -106,6 +173,12 @@ KINDS: dict[str, type[Struct]] = {
     "activated": Activated,
     "timed-out": TimedOut,
     "redacted": Redacted,
+    "challenger-added": ChallengerAdded,
+    "challenger-removed": ChallengerRemoved,
+    "challenger-stopped": ChallengerStopped,
+    "promoted": Promoted,
+    "imported": Imported,
+    "deleted": Deleted,
 }
 _KIND_OF = {type_: kind for kind, type_ in KINDS.items()}
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(type_) for kind, type_ in KINDS.items()}
@@ -120,6 +193,14 @@ class Event(Struct, frozen=True, gc=False):
     event_id: str | None
     at: int
     body: Any
+
+    def is_since(self, seq: int) -> bool:
+        """Was this decided with the model that event `seq` created, or a later state of it?
+
+        A replica may decide with a deleted model when another one has its name already.
+        """
+        stamp: ReplicaStamp | None = self.body.replica
+        return (self.seq if stamp is None else stamp.seq) >= seq
 
     def row(self) -> Row:
         """Encode the event for the store."""
@@ -137,7 +218,7 @@ def redacted(row: Row) -> tuple[int, str]:
 
     The ids of actions stay: they are the decision.
     """
-    body: Decided = decode(row).body
+    body: Decided | Imported = decode(row).body
     actions = body.request.actions
     without = None if actions is None else tuple([Action(id=action.id) for action in actions])
     request = structs.replace(body.request, x=None, features=None, context=None, actions=without, advice=None)

@@ -13,10 +13,10 @@ from gaptron.offpolicy import dsjson, jsonl
 from gaptron.serve import events
 from gaptron.serve.adapter import is_correct
 from gaptron.serve.decisions import available_ids
-from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, TimedOut
+from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Row, TimedOut
 from gaptron.serve.model_state import WRONG
 from gaptron.serve.schemas import Action, DecisionRequest, Outcome, SparseX
-from gaptron.serve.store import Store
+from gaptron.serve.store import Store, living
 from gaptron.streams.actions import dsjson as action_dsjson
 from gaptron.streams.actions import jsonl as action_jsonl
 from gaptron.streams.json_lines import encode
@@ -45,15 +45,20 @@ def lines(store: Store, model: str, format_: str, until: int) -> Iterator[bytes]
 
 def has_actions(store: Store, model: str) -> bool:
     """Does every decision of the model bring its own actions?"""
-    created: Created = events.decode(next(iter(store.read(0, model)))[0]).body
+    created: Created = events.decode(next(iter(_read(store, model)))[0]).body
     return created.spec.actions
+
+
+def _read(store: Store, model: str, until: int | None = None) -> Iterator[tuple[Row, Row | None]]:
+    """The rows of a model that was not deleted; earlier ones are of deleted models with its name."""
+    return store.read(living(store)[model] - 1, model, until)
 
 
 def _shape(store: Store, model: str, until: int) -> Shape:
     labels: list[str] = []
     width: int | None = 0  # not known
     distributions = True
-    for row, _ in store.read(0, model, until):
+    for row, _ in _read(store, model, until):
         if row.kind not in ("created", "changed") and not (row.kind == "decided" and width == 0):
             continue
         body = events.decode(row).body
@@ -66,16 +71,18 @@ def _shape(store: Store, model: str, until: int) -> Shape:
             distributions = distributions and body.change.mode != "shadow"
         elif isinstance(body, Decided):
             width = len(body.request.x) if isinstance(body.request.x, tuple) else 0
+            width = None if body.request.features is not None else width
     return Shape(labels, 1 if width == 0 else width, distributions)
 
 
 def decisions_with_rewards(store: Store, model: str, until: int) -> Iterator[tuple[Event, float]]:
     """Iterate over decisions and their rewards, in the order in which the model learned from them."""
+    first = living(store)[model]
     pending: dict[str, tuple[Event, Outcome | None]] = {}  # those learned when they are due
     activated: set[str] = set()  # of those that were deferred
-    for row, decision in store.read(0, model, until):
+    for row, decision in store.read(first - 1, model, until):
         event = events.decode(row)
-        if isinstance(event.body, Decided) and event.body.learn_when_due:
+        if isinstance(event.body, Decided) and event.body.learn_when_due and event.is_since(first):
             assert event.event_id is not None
             pending[event.event_id] = (event, None)
         elif isinstance(event.body, OutcomeRecorded):
@@ -114,7 +121,7 @@ def _line(event: Event, reward: float, shape: Shape, format_: str) -> dict[str, 
     labels, p = shape.labels, None
     if shape.distributions and decided.distribution is not None:
         p = [*decided.distribution, *[0.0] * (len(labels) - len(decided.distribution))]
-    x, given = _features(decided.request), decided.request.available
+    x, given = _features(decided.request), decided.request_as_offered.available
     available = None if given is None else [label for label in labels if label in given]
     if format_ == "jsonl":
         return {

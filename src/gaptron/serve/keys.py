@@ -80,9 +80,12 @@ class KeyRing:
         if key is None:
             detail = "send Authorization: Bearer gap_... with a key made by `gaptron keys add`"
             raise RefusedError(401, "unauthorized", detail)
-        if role not in key.roles.split() or key.model not in (None, model):
-            of = "all models" if key.model is None else f"model {key.model!r}"
-            raise RefusedError(403, "forbidden", f"this needs the role {role}; the key has: {key.roles}, for {of}")
+        if key.model not in (None, model):
+            about = "all models" if model is None else f"model {model!r}"
+            detail = f"this key is only valid for model {key.model!r}; the request is about {about}"
+            raise RefusedError(403, "forbidden", detail)
+        if role not in key.roles.split():
+            raise RefusedError(403, "forbidden", f"this needs the role {role}; the key has: {key.roles}")
         return key
 
     def check_rate(self, key: Key) -> None:

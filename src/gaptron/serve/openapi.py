@@ -14,7 +14,9 @@ PARAMETERS = {
     "model": {"type": "string", "pattern": NAME_PATTERN},
     "event_id": {"type": "string", "pattern": EVENT_ID_PATTERN},
     "eventId": {"type": "string", "minLength": 1, "maxLength": 256},
+    "challenger": {"type": "string", "pattern": NAME_PATTERN},
     "key_id": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
+    "file": {"type": "string"},
 }
 
 
@@ -46,7 +48,7 @@ def _described(operation: Operation) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names
     ]
     parameters += [
-        {"name": name, "in": "query", "schema": {"type": "string", "enum": list(values)}}
+        {"name": name, "in": "query", "schema": {"type": "string"} | ({"enum": list(values)} if values else {})}
         for name, values in operation.query
     ]
     responses = {str(status): _content(type_, operation.media_type) for status, type_ in operation.responses.items()}
@@ -102,8 +104,8 @@ def page(operations: Sequence[Operation]) -> str:
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>gaptron: API</title>'
-        '<meta name="viewport" content="width=device-width"><link rel="icon" href="favicon.svg">'
-        '<link rel="stylesheet" href="page.css"></head><body><main>'
+        '<meta name="viewport" content="width=device-width"><link rel="icon" href="page/favicon.svg">'
+        '<link rel="stylesheet" href="page/page.css"></head><body><main>'
         "<h1>API</h1><p>This page shows <a href='openapi.json'>openapi.json</a>. Errors are "
         "<code>application/problem+json</code> (RFC 9457). Send a key as <code>Authorization: Bearer</code>.</p>"
         "<div class='scroll' tabindex='0'><table><thead><tr><th>method</th><th>path</th><th>summary</th><th>role</th>"

@@ -38,7 +38,7 @@ class Operation(NamedTuple):
     body: Any = None  # type of the request body
     responses: Mapping[int, Any] = MappingProxyType({})  # status → type of the response body
     problems: tuple[int, ...] = ()
-    query: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and possible values of each query parameter
+    query: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and possible values (none: any)
     media_type: str = "application/json"
     dialect: Dialect = NATIVE
     variant: str = ""  # makes the id unique if an endpoint has several paths

@@ -9,7 +9,7 @@ from gaptron.errors import ModelFileError
 from gaptron.serve import events, snapshots
 from gaptron.serve.events import Decided, Event, Row
 from gaptron.serve.model_state import Model, ReplayMismatchError
-from gaptron.serve.store import Snapshot, Store, StoreUnavailableError
+from gaptron.serve.store import Snapshot, Store, StoreUnavailableError, living
 
 
 class Follower:
@@ -28,6 +28,7 @@ class Follower:
         self._store, self._check = store, check
         self.models: dict[str, Model] = {}
         self.quarantined: dict[str, Exception] = {}
+        self._first: dict[str, int] = {}  # seq of the first event of these models
         self.seq = 0  # of the last event that was replayed
 
     def catch_up(self) -> None:
@@ -36,8 +37,14 @@ class Follower:
         if last <= self.seq:
             return
         before, self.seq = self.seq, last
-        for name, _ in self._store.models():
-            if name not in self.models and name not in self.quarantined:
+        found = {name: first for name, first in living(self._store).items() if first <= last}
+        for name in [name for name, first in self._first.items() if found.get(name) != first]:  # deleted
+            self.models.pop(name, None)
+            self.quarantined.pop(name, None)
+            del self._first[name]
+        for name, first in found.items():
+            if name not in self._first:
+                self._first[name] = first
                 self._restore(name, last)
         if before:
             for row, decision in self._store.read(before, until=last):
@@ -81,15 +88,16 @@ def restore(store: Store, name: str, until: int | None = None, *, check: bool = 
         ReplayMismatchError: a recomputed decision differs.
         ModelFileError: every snapshot from which the log could be replayed is damaged, or the learner is not finite.
     """
+    first = living(store)[name]
     while True:
         start = _replay_start(store, name)
         try:
-            model = _replayed(store, name, _newest_sound(store, name, start), until, check)
+            model = _replayed(store, name, first, _newest_sound(store, name, start), until, check)
         except Exception:
             if _replay_start(store, name) == start:
                 raise  # otherwise the leader redacted decisions meanwhile, and there is a new start
         else:
-            snapshots.pack(model)  # raises if it is not finite
+            snapshots.pack(model, for_replica=True)  # raises if its learner is not finite
             return model
 
 
@@ -133,23 +141,27 @@ def load_models(
         ReplayMismatchError: a recomputed decision differs.
     """
     starts = {start.model: snapshots.unpack(start.body) for start in store.replay_starts()}
-    return {name: _replayed(store, name, starts.get(name), None, check, on_event) for name, _ in store.models()}
+    return {
+        name: _replayed(store, name, first, starts.get(name), None, check, on_event)
+        for name, first in living(store).items()
+    }
 
 
 def _replayed(
     store: Store,
     name: str,
+    first: int,
     model: Model | None,
     until: int | None,
     check: bool,
     on_event: Callable[[Event, Model], None] = lambda event, model: None,
 ) -> Model:
     """Replay what comes after the last event of a model, or everything."""
-    for row, decision in store.read(0 if model is None else model.seq, name, until):
+    for row, decision in store.read(first - 1 if model is None else model.seq, name, until):
         if model is None:
             event = events.decode(row)
             model = Model(event.body)
-            model.seq = event.seq
+            model.apply(event)
         else:
             event = _apply(model, row, decision, check=check)
         on_event(event, model)
@@ -221,7 +233,7 @@ def _replay(store: Store, starts: dict[str, int], progress: Callable[[int], None
         nonlocal total, decisions, compared
         state = (event.model, event.seq)
         total += 1
-        decisions += isinstance(event.body, Decided)
+        decisions += isinstance(event.body, Decided) and model.owns(event)
         if state in saved:
             body = saved.pop(state)
             snapshots.unpack(body)  # raises if it is damaged
@@ -236,8 +248,8 @@ def _replay(store: Store, starts: dict[str, int], progress: Callable[[int], None
             replica_models[state] = snapshots.unpack(snapshots.pack(model, for_replica=True))
         if isinstance(event.body, Decided) and event.body.replica is not None:
             used = (event.model, event.body.replica.seq)
-            if used[1] <= starts.get(event.model, 0):
-                return  # decided with a state before the start of the replay
+            if used[1] <= starts.get(event.model, 0) or not model.owns(event):
+                return  # decided with a state before the start of the replay, or with a deleted model
             if used not in replica_models:
                 raise ReplayMismatchError(
                     f"event {event.seq} was decided with {event.model} after event {used[1]}, which is not in the log"

@@ -37,22 +37,26 @@ class Replica:
     def __init__(self, store: SharedStore, clock: Clock) -> None:
         self._store, self._now = store, clock.now
         self.models: dict[str, Model] = {}
-        self._compiled: set[tuple[str, bool]] = set()
+        self._compiled: set[tuple[str, bool, bool]] = set()  # model, are features named, are numbers sparse
         self._unwritten: list[Draft] = []
         self._writer: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
         """Load the models that were published since the last call."""
-        for name, seq in await asyncio.to_thread(self._store.published):
+        published = await asyncio.to_thread(self._store.published)
+        for name in self.models.keys() - dict(published).keys():  # deleted
+            del self.models[name]
+        for name, seq in published:
             known = self.models.get(name)
             if known is None or known.seq != seq:
                 self.models[name] = await asyncio.to_thread(self._fetch, name)
 
     def _fetch(self, name: str) -> Model:
         model = snapshots.unpack(self._store.published_model(name).body)
-        if (name, False) not in self._compiled:
-            adapter.try_out(model.spec)
-            self._compiled.add((name, False))
+        kind = (name, model.adapter.named, False)
+        if kind not in self._compiled:
+            adapter.try_out(model.settled_spec)
+            self._compiled.add(kind)
         return model
 
     def model(self, name: str) -> Model:
@@ -80,7 +84,7 @@ class Replica:
                 return Known(event).decision(model.adapter.labels), False
             known = await self._find(model, event_id)
             assert known is not None
-        known.check_same(request)
+        known.check_same(request, model.first_seq)
         return known.decision(await self._labels(name, known)), True
 
     async def decide_batch(self, name: str, requests: list[DecisionRequest]) -> list[DecisionResult]:
@@ -99,7 +103,7 @@ class Replica:
         """Return a durable decision and its outcome."""
         model = self.model(name)
         known = await self._find(model, event_id)
-        if known is None:
+        if known is None or not model.owns(known.decided):
             raise not_found(f"model {name!r} has no decision for event {event_id!r}")
         return known.record(await self._labels(name, known))
 
@@ -113,18 +117,18 @@ class Replica:
     def _decide(self, model: Model, event_id: str, request: DecisionRequest) -> Event:
         if len(self._unwritten) > MAX_UNCOMMITTED_ROWS:
             raise unavailable("too many requests are waiting for the database")
-        if not model.adapter.is_ready_for_replicas:
-            raise invalid('the model has no number of features yet: create models for replicas with "features"')
+        if not model.adapter.is_settled:
+            raise invalid('create models for replicas with "features": their number, or "auto" for named features')
         at = self._now()
         decided = structs.replace(model.decide(request, event_id, at), replica=ReplicaStamp(model.seq, at))
         return Event(0, model.name, event_id, at, decided)
 
     async def _compile(self, model: Model, request: DecisionRequest) -> None:
         """Compile for sparse examples before the first of them."""
-        sparse = model.adapter.is_sparse(request)
-        if (model.name, sparse) not in self._compiled and isinstance(model.spec.features, int):
-            await asyncio.to_thread(adapter.try_out, model.spec, sparse=True)
-            self._compiled.add((model.name, sparse))
+        kind = (model.name, model.adapter.named, model.adapter.is_sparse(request))
+        if kind not in self._compiled and model.adapter.width is not None:
+            await asyncio.to_thread(adapter.try_out, model.settled_spec, sparse=True)
+            self._compiled.add(kind)
 
     async def _find(self, model: Model, event_id: str) -> Known | None:
         found = (await asyncio.to_thread(self._store.find, model.name, [event_id])).get(event_id)

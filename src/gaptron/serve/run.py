@@ -15,13 +15,14 @@ from gaptron.serve.web import application
 
 def check_host(store: Store, host: str, *, replica: bool = False) -> None:
     """Refuse to listen on a host other than localhost while the store has no keys."""
-    if host not in LOCAL_HOSTS and not _has_keys(store, may_create=not replica):
+    if host not in LOCAL_HOSTS and not has_keys(store, may_create=not replica):
         raise SettingError(
             f"--host {host} would serve everybody: create a key first (gaptron keys add --role admin), or use localhost"
         )
 
 
-def _has_keys(store: Store, *, may_create: bool) -> bool:
+def has_keys(store: Store, *, may_create: bool = False) -> bool:
+    """Must every request have a key? If the store does not exist yet, it may be created to find out."""
     try:
         return bool(store.keys())
     except SettingError:  # the store does not exist yet

@@ -11,9 +11,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gaptron.data.values import MIN_PROPENSITY
 from gaptron.types import MOST_ACTIONS
 
-MAX_LABELS, MAX_FEATURES, MAX_BATCH = 1000, 10_000, 1000
+MIN_LABELS, MAX_LABELS, MAX_FEATURES, MAX_BATCH = 2, 1000, 10_000, 1000
 MAX_BODY_BYTES = 1 << 20
-EPSILON_OF_ACTIONS = 0.02  # by default; without uniform draws, the log cannot evaluate another policy
+DEFAULT_EPSILON = 0.02  # with bandit feedback; without uniform draws, the log cannot evaluate another policy
 MIN_TIMEOUT, MAX_TIMEOUT = 5.0, 7 * 86_400.0  # seconds
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}(?!\n)$"  # in Python, $ alone also matches before a final newline
@@ -23,6 +23,7 @@ EventId = Annotated[
     str, Meta(pattern=EVENT_ID_PATTERN, description="Your id of the event: letters, digits and . _ : -, at most 128.")
 ]
 Label = Annotated[str, Meta(min_length=1, max_length=128)]
+DisplayName = Annotated[str, Meta(min_length=1, max_length=128)]
 ActionId = Annotated[str, Meta(min_length=1, max_length=256)]
 Labels = Annotated[list[Label], Meta(max_length=MAX_LABELS, extra_json_schema={"uniqueItems": True})]
 Probability = Annotated[float, Meta(gt=0.0, le=1.0, extra_json_schema={"minimum": MIN_PROPENSITY})]
@@ -32,6 +33,9 @@ Role = Literal["decide", "feedback", "read", "admin"]
 Mode = Literal["live", "shadow", "apprentice"]
 OnTimeout = Literal["ignore", "wrong"]
 RewardRange = Literal["0..1", "-1..1"]
+Settings = dict[str, float | int | str | bool]
+Seed = Annotated[int, Meta(ge=0, le=1 << 62)]
+FeatureNames = Annotated[tuple[str, ...], Meta(min_length=1, max_length=MAX_FEATURES)]
 
 
 class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -45,11 +49,12 @@ class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 # --- models ---------------------------------------------------------------------------------------------------
 
 
-class NewModel(Schema, kw_only=True):
-    """A model to create: it chooses between fixed labels, or among the actions that each request brings."""
+class ModelSpec(Schema, kw_only=True):
+    """A model's specification: it chooses between fixed labels, or among the actions that each request brings."""
 
-    name: Name
-    labels: Annotated[Labels, Meta(min_length=2)] | None = None
+    name: Name | None = None
+    """The path names the model; if given, it must be the same."""
+    labels: Annotated[Labels, Meta(min_length=MIN_LABELS)] | None = None
     """Required unless `actions` is true."""
     actions: bool = False
     """Every decision brings its own actions, each with its own features."""
@@ -58,14 +63,16 @@ class NewModel(Schema, kw_only=True):
     algorithm: str | None = None
     """The library's default if omitted."""
     features: Annotated[int, Meta(ge=1, le=10_000_000)] | Literal["auto"] | None = None
-    """The number of features in `x`, or "auto" for named features. If omitted, the first decision sets the number; with
-    `actions`, they are named."""
-    settings: dict[str, float | int | str | bool] = {}
+    """The number of features in `x`, or "auto" for named `features`. If omitted, the first decision settles it;
+    with `actions`, they are named."""
+    use_features: FeatureNames | None = None
+    """With named features: the names of those that the model uses; all if omitted."""
+    settings: Settings = {}
     """Settings of the learner: loss, norm, radius, horizon, and those of the algorithm."""
-    seed: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
+    seed: Seed = 0
     epsilon: Share | None = None
-    """The share of decisions drawn uniformly, so that other policies can be evaluated on the log. If omitted, 0 for
-    labels and 0.02 for actions."""
+    """The share of decisions drawn uniformly, so that other policies can be evaluated on the log. If omitted, 0.02 with
+    bandit feedback, and 0 with full information."""
     feedback_timeout: Seconds | None = None
     """Seconds after a decision during which its outcome is learned from; no limit if omitted."""
     on_timeout: OnTimeout = "ignore"
@@ -79,9 +86,15 @@ class NewModel(Schema, kw_only=True):
         if self.mode == "apprentice":
             self.mode = "shadow"
         if self.epsilon is None:  # the log has the number, so that the default may change
-            self.epsilon = EPSILON_OF_ACTIONS if self.actions else 0.0
+            self.epsilon = DEFAULT_EPSILON if self.feedback == "bandit" else 0.0
         if self.actions and self.features is None:
             self.features = "auto"
+
+
+class NewModel(ModelSpec, kw_only=True):
+    """A model to create."""
+
+    name: Name
 
 
 class ModelChange(Schema, kw_only=True):
@@ -91,6 +104,12 @@ class ModelChange(Schema, kw_only=True):
     feedback_timeout: Seconds | UnsetType | None = UNSET
     on_timeout: OnTimeout | UnsetType = UNSET
     mode: Mode | UnsetType = UNSET
+    epsilon: Share | UnsetType = UNSET
+    """The share of decisions drawn uniformly."""
+    retire_labels: Annotated[Labels, Meta(min_length=1)] | UnsetType = UNSET
+    """Labels that are never played again. Their history stays."""
+    display_names: dict[Label, DisplayName | None] | UnsetType = UNSET
+    """How to show these labels to people; null: as they are. Requests, responses and the log use the labels."""
 
     def __post_init__(self) -> None:
         if self.mode == "apprentice":
@@ -107,7 +126,9 @@ class ModelInfo(Schema, kw_only=True):
     feedback: str
     algorithm: str
     features: int | str | None
-    settings: dict[str, float | int | str | bool]
+    """null until the first decision settles it."""
+    use_features: FeatureNames | None = None
+    settings: Settings
     seed: int
     epsilon: float
     feedback_timeout: float | None
@@ -119,13 +140,21 @@ class ModelInfo(Schema, kw_only=True):
     """The number of outcomes learned from."""
     notes: list[str] = []
     """What to know about this configuration."""
+    retired: list[str] = []
+    """Labels that are not played any more."""
+    display_names: dict[str, str] = {}
+    """How to show labels to people, where it differs from the label."""
+    state: Literal["live", "shadow"]
+    created_at: str
+    last_decision_at: str | None = None
 
 
-class QuarantinedModel(Schema):
+class QuarantinedModel(Schema, omit_defaults=False):
     """A model that could not be restored from the log, or failed: requests for it are refused with 503."""
 
     name: Name
     reason: str
+    state: Literal["quarantined"] = "quarantined"
 
 
 class ModelList(Schema):
@@ -176,7 +205,7 @@ class DecisionRequest(Schema, kw_only=True):
     x: Numbers | SparseX | None = None
     """The features as numbers."""
     features: Cells | None = None
-    """The features by name, for a model created with `"features": "auto"`."""
+    """The features by name."""
     available: Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MAX_LABELS)] | None = None
     """The labels that may be played; all labels if omitted."""
     context: Cells | None = None
@@ -230,6 +259,44 @@ class DecisionRecord(Decision, kw_only=True):
 
     at: str
     outcome: "Outcome | None" = None
+
+
+DecisionStatus = Literal["open", "waiting", "learned", "void", "overridden", "late", "expired", "timed-out"]
+
+
+class LoggedDecision(DecisionRecord, kw_only=True):
+    """A decision as the log has it: with its features, its outcome, and what became of it."""
+
+    status: DecisionStatus
+    """open: an outcome can still be learned from; waiting: it arrived, and is learned at the timeout; learned; void and
+    overridden: nothing was learned; late: it arrived after the timeout; expired: there was none; timed-out: there was
+    none, and it was learned as wrong."""
+    outcome_at: str | None = None
+    redacted: bool = False
+    """The features were removed."""
+    x: Numbers | SparseX | None = None
+    features: Cells | None = None
+    available: tuple[Label, ...] | None = None
+    context: Cells | None = None
+    actions: tuple[Action, ...] | None = None
+    excluded: tuple[ActionId, ...] | None = None
+
+
+class LatestDecisions(Schema, omit_defaults=False):
+    """The latest decisions, newest first."""
+
+    decisions: list[LoggedDecision]
+    complete: bool
+    """False if older decisions may match too: only the latest 20,000 are searched."""
+
+
+class Preview(Schema):
+    """What a decision would be drawn from. Nothing was decided or logged."""
+
+    distribution: dict[str, float]
+    """Label, or id of an action, to probability."""
+    ranking: list[RankedAction]
+    """The actions by score; the labels by probability."""
 
 
 class DecisionBatch(Schema):
@@ -301,6 +368,104 @@ class OutcomeResults(Schema):
     outcomes: list[OutcomeResult]
 
 
+# --- challengers ------------------------------------------------------------------------------------------------
+
+
+class NewChallenger(Schema, kw_only=True):
+    """A learner that learns from the same outcomes as the model and never decides: how it differs from the model."""
+
+    algorithm: str | None = None
+    """The library's default if omitted."""
+    settings: Settings = {}
+    """Settings of the learner; those of the model do not apply."""
+    seed: Seed = 0
+    use_features: FeatureNames | None = None
+    """With named features: the names of those that the challenger uses; all if omitted."""
+
+
+class EstimatedError(Schema, omit_defaults=False):
+    """An estimated error rate, 1 minus the mean reward, with its proven 95 % interval; null without outcomes."""
+
+    error_rate: float | None
+    low: float | None
+    high: float | None
+
+
+class ChallengerInfo(Schema, kw_only=True, omit_defaults=False):
+    """A challenger and its comparison with what was played."""
+
+    name: Name
+    algorithm: str
+    settings: Settings
+    seed: int
+    use_features: FeatureNames | None
+    since: str
+    """When its evidence began: when it was created, or at the last promotion."""
+    decisions: int
+    """The number of decisions with an outcome on which it was evaluated."""
+    error_rate: float | None
+    low: float | None
+    high: float | None
+    live: EstimatedError
+    """What was played in the same decisions."""
+    difference: EstimatedError
+    """Its error rate minus that of what was played; the interval is narrower than those of the two suggest."""
+    comparison: Literal["better", "worse", "unknown"]
+    """better or worse only if the interval of the difference proves it."""
+    decisions_needed: int | None
+    """While it is unknown: about how many more outcomes would prove the difference; null if nothing suggests one."""
+    stopped: str | None
+    """Why it no longer learns; null while it does."""
+
+
+class ChallengerList(Schema):
+    """The challengers of a model, at most 5."""
+
+    challengers: list[ChallengerInfo]
+
+
+class Promotion(Schema):
+    """The challenger to make live."""
+
+    challenger: Name
+
+
+# --- importing --------------------------------------------------------------------------------------------------
+
+
+class ImportedDecision(Schema, kw_only=True):
+    """A decision from another log, with its outcome."""
+
+    event_id: EventId
+    """A decision with the id of an event that the model knows is not imported again."""
+    x: Numbers | SparseX | None = None
+    features: Cells | None = None
+    context: Cells | None = None
+    actions: Annotated[tuple[Action, ...], Meta(min_length=1, max_length=MOST_ACTIONS)] | None = None
+    available: Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MAX_LABELS)] | None = None
+    excluded: Annotated[tuple[ActionId, ...], Meta(max_length=MOST_ACTIONS)] | None = None
+    label: Label | None = None
+    """The label that was played; with full-information feedback it may be omitted."""
+    action: ActionId | None = None
+    """The id of the action that was played."""
+    propensity: Probability | None = None
+    """The probability with which it was drawn; required with bandit feedback."""
+    outcome: "Outcome"
+
+
+class Import(Schema):
+    """Up to 1,000 decisions to learn from, in this order. If one cannot be imported, none is."""
+
+    decisions: Annotated[list[ImportedDecision], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class Imports(Schema, omit_defaults=False):
+    """How many decisions were imported, and how many were known by their event ids."""
+
+    imported: int
+    known: int
+
+
 # --- keys ---------------------------------------------------------------------------------------------------------
 
 
@@ -350,3 +515,55 @@ class Problem(Schema, kw_only=True):
 
 
 Report = dict[str, Any]
+
+
+# --- history and segments -----------------------------------------------------------------------------------------
+
+
+class Rates(Schema, kw_only=True):
+    """How well some decisions did. Of a model with actions, the mean reward is 1 - error_rate."""
+
+    decisions: int
+    outcomes: int
+    """The number learned from, including timeouts that count as wrong."""
+    error_rate: float | None
+    """null: none was learned from."""
+    low: float | None
+    """The ends of the 95 % interval of the error rate."""
+    high: float | None
+
+
+class HistoryPoint(Rates, kw_only=True):
+    """The decisions made in one hour or on one day."""
+
+    start: int
+    """When it begins, in µs since 1970 (UTC)."""
+
+
+class ModelHistory(Schema, kw_only=True):
+    """The hours of the last 14 days, or the days of the last three years, that had a decision."""
+
+    step: Literal["hour", "day"]
+    points: list[HistoryPoint]
+
+
+class SegmentValue(Rates, kw_only=True):
+    """The decisions whose feature had this value."""
+
+    value: str
+    """A word, or true or false."""
+
+
+class Segment(Schema, kw_only=True):
+    """A feature with at most 20 values, the most frequent ones first."""
+
+    feature: str
+    of_action: bool = False
+    """A feature of the action that was played, not of the context."""
+    values: list[SegmentValue]
+
+
+class ModelSegments(Schema, kw_only=True):
+    """The features with few values. Only named features are followed, and the first 100 of them."""
+
+    segments: list[Segment]

@@ -157,7 +157,7 @@ class Service:
             return
         follower.check_version()
         for name in follower.models.keys() - before:
-            adapter.try_out(follower.models[name].spec)
+            adapter.try_out(follower.models[name].settled_spec)
 
     async def _run(self) -> None:
         try:

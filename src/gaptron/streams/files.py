@@ -4,19 +4,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from scipy import sparse
 
 from gaptron.errors import InputError, StreamError
 from gaptron.streams import csv_text, npz, openml, parquet, svmlight, vw
+from gaptron.streams.cell_forms import check_forms
 from gaptron.streams.columns import Column, Columns
 from gaptron.streams.directory import DIRECTORY, find
 from gaptron.streams.labels import Codes, Label, check_classes
 from gaptron.streams.named import NAMED, make
 from gaptron.streams.raw_chunk import RawChunk, check_labels, measure
-from gaptron.streams.source import NO_MEMORY, Source
+from gaptron.streams.separator import SEPARATORS
+from gaptron.streams.source import NO_MEMORY, Source, check_encoding
 from gaptron.streams.stream import Chunks, Stream, relabelling, resolve, stream_fields
+from gaptron.streams.unlabelled import SKIP, Unlabelled
 
 T = TypeVar("T")
 
@@ -51,9 +54,9 @@ class Format(NamedTuple):
     outline: bool = False  # labels and widths can be read without parsing every value
 
 
+TEXT_OPTIONS = ("header", "separator", "decimal", "dates", "encoding")  # of CSV and TSV files
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 COMPRESSION = 6  # text is about this many times as long as its compressed form
-DELIMITERS = {"csv": ",", "tsv": "\t"}
-
 FORMATS = {
     "csv": Format((".csv",), table=True),
     "npz": Format((".npz",), binary=True, whole=True),
@@ -62,6 +65,37 @@ FORMATS = {
     "tsv": Format((".tsv",), table=True),
     "vw": Format((".vw", ".vwtxt"), width=vw.WIDTH, outline=True),
 }
+
+
+class Reading(TypedDict, total=False):
+    """The options of `open_stream` besides `chunk`, which determines the type of the result."""
+
+    format: str | None
+    label: Column | None
+    reward: Column | None
+    available: Column | None
+    classes: Iterable[Label] | None
+    n_features: int | None
+    index_base: str | int
+    header: bool | None
+    separator: str | None
+    decimal: str
+    dates: str | None
+    encoding: str | None
+    unlabelled: str
+    grow: bool
+    measure: bool
+    progress: Callable[[int], None] | None
+
+
+@overload
+def open_stream(source: str | os.PathLike[str], *, chunk: None = None, **options: Unpack[Reading]) -> Stream: ...
+@overload
+def open_stream(source: str | os.PathLike[str], *, chunk: int, **options: Unpack[Reading]) -> Chunks: ...
+@overload
+def open_stream(
+    source: str | os.PathLike[str], *, chunk: int | None, **options: Unpack[Reading]
+) -> Stream | Chunks: ...
 
 
 def open_stream(
@@ -76,6 +110,12 @@ def open_stream(
     chunk: int | None = None,
     index_base: str | int = "auto",
     header: bool | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    dates: str | None = None,
+    encoding: str | None = None,
+    unlabelled: str = SKIP,
+    grow: bool = False,
     measure: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Stream | Chunks:
@@ -98,6 +138,15 @@ def open_stream(
             in the data read first (the whole file, or the first chunk if there is no first pass) and 1 otherwise. Set
             it if several files belong together. `index_base` of the stream is the value used.
         header: is the first line of a CSV or TSV file a header? By default this is detected from the lines below it.
+        separator: the character between the cells of a CSV or TSV file. By default it is detected from the first lines:
+            that of the format, a semicolon, a tab or a vertical bar.
+        decimal: the decimal separator of a CSV or TSV file, "." or ",".
+        dates: whether dates such as 03/04/2026 are "day-first" or "month-first", where the file does not show it.
+        encoding: the encoding of a CSV or TSV file, such as "cp1252". The default is UTF-8, or UTF-16 if the file
+            begins with its byte order mark.
+        unlabelled: what happens to rows of a table that have no label: "skip" skips them, and `notes` says how many;
+            "error" refuses them.
+        grow: add labels that are not in `classes` after them, as `Learner.grow` wants them, instead of refusing them.
         measure: check every value in the first pass. With False, the pass may look at labels and widths only, which is
             faster. `norm` is then None, and a bad value is reported when it is read.
         progress: called while a text file is read, with the number of bytes read so far.
@@ -110,8 +159,12 @@ def open_stream(
     """
     path = os.fspath(source)
     base = svmlight.parse_index_base(index_base)
+    check_forms(separator, decimal, dates)
+    check_encoding(encoding)
+    skipping = Unlabelled(unlabelled)
     columns = Columns(label, reward, available)
-    untouched = (format, *columns, classes, n_features, chunk, base, header) == (None,) * 9
+    text = csv_text.CsvOptions(columns, header, separator, decimal, dates, encoding)
+    untouched = text == csv_text.CsvOptions() and (format, classes, n_features, chunk, base) == (None,) * 5
     for kind, matches in (
         ("built in", path.partition(":")[0] in NAMED),
         ("downloaded", path.startswith(openml.PREFIX)),
@@ -134,6 +187,7 @@ def open_stream(
                 chunk=chunk,
                 index_base=index_base,
                 measure=measure,
+                grow=grow,
             )
         )
     if min(x for x in (chunk, n_features, 1) if x is not None) < 1:
@@ -145,18 +199,19 @@ def open_stream(
     except InputError as error:
         raise StreamError(origin.name, str(error)) from None
     width = n_features or FORMATS[name].width
-    read = _reader(origin, name, columns, width, base, header)
+    read = _reader(origin, name, text, width, base, skipping)
     if chunk is None:
         try:
-            for stream in read(None, base, lambda raw: Stream(**stream_fields(raw, known, width, origin.name))):
-                return stream
+            for fields in read(None, base, lambda raw: stream_fields(raw, known, width, origin.name, grow=grow)):
+                return Stream(**{**fields, "notes": (*fields["notes"], *skipping.notes)})
         except MemoryError:
             raise StreamError(origin.name, NO_MEMORY) from None
-        raise _empty(origin)
+        raise skipping.no_rounds(origin.name)
     if FORMATS[name].whole or (FORMATS[name].binary and origin.is_stdin):
         raise StreamError(origin.name, f"{name} cannot be read in chunks from here: omit chunk")
     detect_base = name == "svmlight" and base is None
-    return _chunks(origin, read, chunk, known, width, base, detect_base, FORMATS[name].outline and not measure)
+    outline = FORMATS[name].outline and not measure
+    return _chunks(origin, read, chunk, known, width, base, detect_base, outline, skipping, grow)
 
 
 def is_file(source: str) -> bool:
@@ -187,6 +242,8 @@ def _format(source: Source, requested: str | None) -> str:
     extension, packed = source.suffixes
     by_extension = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
     name = requested or ("svmlight" if source.is_stdin else by_extension)
+    if name is None and extension in SPREADSHEETS:
+        raise StreamError(source.name, "is a spreadsheet: save the sheet as CSV first")
     if name not in FORMATS:
         raise StreamError(source.name, f"unknown format: set format= to one of {', '.join(FORMATS)}")
     if packed and FORMATS[name].binary:
@@ -196,11 +253,11 @@ def _format(source: Source, requested: str | None) -> str:
 
 def _has(name: str, option: str) -> bool:
     """Does this option apply to the format?"""
-    if option == "header":
-        return name in DELIMITERS
+    if option in TEXT_OPTIONS:
+        return name in SEPARATORS
     if option == "index_base":
         return name == "svmlight"
-    return FORMATS[name].table or option not in Columns._fields
+    return FORMATS[name].table or option not in (*Columns._fields, "unlabelled")
 
 
 def applicable_options(path: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -210,26 +267,41 @@ def applicable_options(path: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reader(
-    source: Source, name: str, columns: Columns, width: int | None, base: int | None, header: bool | None
+    source: Source,
+    name: str,
+    options: csv_text.CsvOptions,
+    width: int | None,
+    base: int | None,
+    unlabelled: Unlabelled,
 ) -> Reader:
+    columns = options.columns
     for role, column in columns._asdict().items():
         if column is not None and not _has(name, role):
             raise StreamError(source.name, f"{role}= names a column, but {name} files have no columns: omit it")
-    if header is not None and not _has(name, "header"):
-        raise StreamError(source.name, f"header= is for CSV and TSV files, but this is {name}: omit it")
+    for option in TEXT_OPTIONS:
+        if getattr(options, option) != csv_text.CsvOptions._field_defaults[option] and not _has(name, option):
+            raise StreamError(source.name, f"{option}= is for CSV and TSV files, but this is {name}: omit it")
     if base is not None and not _has(name, "index_base"):
         raise StreamError(source.name, f"index_base= is for svmlight files, but this is {name}: omit it")
 
     def read_csv(
         rows: int | None, base: int | None, then: Callable[[RawChunk], T], outline: bool = False
     ) -> Iterator[T]:
-        options = csv_text.CsvOptions(columns, header, DELIMITERS[name])
-        return csv_text.read(source, rows, options, lambda chunk: then(chunk.numeric()))
+        unlabelled.restart()
+        text = options._replace(usual=SEPARATORS[name])
+        return csv_text.read(source, rows, text, lambda chunk: unlabelled.then(then, chunk.numeric()))
+
+    def read_parquet(
+        rows: int | None, base: int | None, then: Callable[[RawChunk], T], outline: bool = False
+    ) -> Iterator[T]:
+        unlabelled.restart()
+        results = (unlabelled.then(then, raw) for raw in parquet.read(source, rows, columns))
+        return (result for result in results if result is not None)
 
     readers: dict[str, Reader] = {
         "csv": read_csv,
         "npz": lambda rows, _, then, outline=False: map(then, npz.read(source)),
-        "parquet": lambda rows, _, then, outline=False: map(then, parquet.read(source, rows, columns)),
+        "parquet": read_parquet,
         "svmlight": partial(svmlight.read, source),
         "tsv": read_csv,
         "vw": lambda rows, _, then, outline=False: vw.read(source, rows, width or vw.WIDTH, then, outline),
@@ -246,6 +318,8 @@ def _chunks(
     base: int | None,
     detect_base: bool,
     outline: bool,
+    unlabelled: Unlabelled,
+    grow: bool,
 ) -> Chunks:
     """Return the rounds of a source, which are read when they are needed.
 
@@ -253,17 +327,21 @@ def _chunks(
     """
     scan = Scan()
     notes: tuple[str, ...] = ()
-    if classes is None or width is None:
+    if classes is None or width is None or grow:
         if source.is_stdin:
-            raise StreamError(source.name, "reading it in chunks needs classes=... and n_features=...")
+            raise StreamError(
+                source.name, "reading it in chunks needs classes=... and n_features=..., and cannot find new labels"
+            )
         # With base 0 the indices are those in the file, so that the whole file shows the real base.
-        scan_chunk = partial(_scan_chunk, classes_known=classes is not None, measured=not outline)
-        scan = _scan(source, read(chunk, 0 if detect_base else base, scan_chunk, outline))
+        scan_chunk = partial(_scan_chunk, classes_known=classes is not None and not grow, measured=not outline)
+        scan = _scan(read(chunk, 0 if detect_base else base, scan_chunk, outline))
+        if not scan.n_rounds:
+            raise unlabelled.no_rounds(source.name)
         if detect_base:
             base = 0 if scan.has_index_0 else 1
         widest = max(scan.widest - (base or 0), 0) if detect_base else scan.widest
-        classes, width = resolve(scan.labels, scan.text, widest, classes, width, source.name)
-        notes = (*scan.notes, "classes and width found in a first pass over the file")
+        classes, width = resolve(scan.labels, scan.text, widest, classes, width, source.name, grow)
+        notes = (*scan.notes, *unlabelled.notes, "classes and width found in a first pass over the file")
     elif detect_base and not source.is_stdin:
         base = next(read(chunk, None, lambda raw: raw.index_base), None)
     labels, n_features = classes, width
@@ -281,7 +359,7 @@ def _chunks(
             empty = False
             yield stream
         if empty:
-            raise _empty(source)
+            raise unlabelled.no_rounds(source.name)
 
     return Chunks(
         classes,
@@ -295,6 +373,7 @@ def _chunks(
         base,
         scan.norm,
         source.is_stdin,
+        tuple if scan.n_rounds else lambda: unlabelled.notes,
     )
 
 
@@ -319,7 +398,7 @@ def _scan_chunk(raw: RawChunk, classes_known: bool, measured: bool) -> Scan:
     return Scan(frozenset(raw.all_labels), raw.text, width, n_rounds, raw.columns, raw.notes, has_index_0, norm)
 
 
-def _scan(source: Source, scans: Iterator[Scan]) -> Scan:
+def _scan(scans: Iterator[Scan]) -> Scan:
     total = Scan()
     for scan in scans:
         total = scan._replace(
@@ -329,10 +408,4 @@ def _scan(source: Source, scans: Iterator[Scan]) -> Scan:
             has_index_0=total.has_index_0 or scan.has_index_0,
             norm=None if scan.norm is None else max(total.norm or 0.0, scan.norm),
         )
-    if not total.n_rounds:
-        raise _empty(source)
     return total
-
-
-def _empty(source: Source) -> StreamError:
-    return StreamError(source.name, "contains no rounds")

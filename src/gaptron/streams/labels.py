@@ -46,6 +46,17 @@ def discover(labels: Iterable[Label], text: bool) -> tuple[Label, ...]:
     if len(classes) < 2:
         only = next(iter(classes))
         raise InputError(f"every round has label {only}, but a stream needs two classes: list all classes=...")
+    return _sorted(classes)
+
+
+def with_new_labels(classes: tuple[Label, ...], labels: Iterable[Label], text: bool) -> tuple[Label, ...]:
+    """Return the classes and, after them, the sorted labels that are not among them."""
+    codes, labels = Codes(classes, text), list(labels)
+    new = {label for label, code in zip(labels, codes.of(labels)) if code < 0}
+    return classes + _sorted(set(parse_labels(new)) if codes.as_number else new)
+
+
+def _sorted(classes: set[Label]) -> tuple[Label, ...]:
     try:
         return tuple(sorted(classes))
     except TypeError:  # labels of several types: one type after the other
@@ -58,7 +69,7 @@ class Codes:
     def __init__(self, classes: Sequence[Label], text: bool) -> None:
         self.classes = classes
         numbers = all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in classes)
-        self._as_number = text and numbers
+        self.as_number = text and numbers
         as_text = text and not numbers
         self._table = {str(label) if as_text else label: code for code, label in enumerate(classes)}
         if len(self._table) < len(classes):
@@ -69,7 +80,7 @@ class Codes:
 
         If all classes are numbers, a label in text is compared as a number, otherwise as it is written.
         """
-        return [self._table.get(_number(label) if self._as_number else label, -1) for label in labels]
+        return [self._table.get(_number(label) if self.as_number else label, -1) for label in labels]
 
 
 def _number(text: str) -> float | int | None:

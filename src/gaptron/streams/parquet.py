@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gaptron.errors import GaptronError, StreamError
 from gaptron.streams.columns import Columns, Places, locate, split_available
 from gaptron.streams.labels import distinct, distinct_text
-from gaptron.streams.raw_chunk import MISSING_LABEL, AvailableLabels, ErrorAt, RawChunk, row_error
+from gaptron.streams.raw_chunk import AvailableLabels, ErrorAt, RawChunk, row_error
 from gaptron.streams.rows import Rows, csr, tidy_rows
 from gaptron.streams.source import Source
 from gaptron.types import Integers
@@ -91,16 +91,14 @@ def _numeric(source: str, table: Any, columns: Columns, error_at: ErrorAt) -> Ra
     return chunk._replace(X=X, columns=tuple(names[at] for at in features))
 
 
-def _labels(column: Any, name: str, error_at: ErrorAt) -> NDArray[Any]:
+def _labels(column: Any, name: str, error_at: ErrorAt) -> NDArray[Any] | list[Any]:
     import pyarrow as pa  # noqa: PLC0415
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type):
         raise error_at(0, f"column {name} contains {column.type}, not labels: name the label column with label=...")
-    if column.null_count:
-        raise error_at(_first_null(column), MISSING_LABEL)
-    labels: NDArray[Any] = column.to_numpy()
+    labels: NDArray[Any] | list[Any] = column.to_pylist() if column.null_count else column.to_numpy()
     return labels
 
 

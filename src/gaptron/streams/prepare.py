@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from gaptron.errors import InputError
 from gaptron.streams.rows import Rows, csr, divided
 from gaptron.streams.stream import Chunks, Stream
 
-_StreamType = TypeVar("_StreamType", Stream, Chunks)
+_StreamType = TypeVar("_StreamType", bound=Stream | Chunks)
 
 CLIP = 5.0
 
@@ -64,8 +64,8 @@ def prepare(
     if isinstance(stream, Chunks):
         if standardize or shuffle is not None:
             raise InputError("standardize and shuffle need the whole stream in memory: open it without chunk")
-        return _in_chunks(stream, steps, limit)
-    return _in_memory(stream, steps, limit, shuffle)
+        return cast(_StreamType, _in_chunks(stream, steps, limit))  # neither class has subclasses
+    return cast(_StreamType, _in_memory(stream, steps, limit, shuffle))
 
 
 def _in_memory(stream: Stream, steps: list[_Step], limit: int | None, shuffle: int | None) -> Stream:

@@ -1,7 +1,7 @@
 """Raw chunks: rounds as a reader found them, before the classes and the number of features are known."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from gaptron.types import Integers, Matrix, Vector
 ErrorAt = Callable[[int, str], InputError]
 """Creates the error for a problem in one row; the error names the row's location in the source."""
 
-MISSING_LABEL = "the label is missing: remove the round or give it a label"
+MISSING_LABEL = "the label is missing: give the row a label, or choose unlabelled='skip'"
 
 
 class RawChunk(NamedTuple):
@@ -45,12 +45,43 @@ class RawChunk(NamedTuple):
         """Return the first round with this label."""
         return int(np.argmax(self.label_ids == label_id))
 
+    def rows_with_label(self) -> Integers | None:
+        """Return the rows that have a label; None if all have one."""
+        unlabelled = [at for at, label in enumerate(self.distinct_labels) if is_missing_label(label)]
+        return np.flatnonzero(~np.isin(self.label_ids, unlabelled)) if unlabelled else None
+
+    def take(self, rows: Integers) -> "RawChunk":
+        """Return some of the rows."""
+        labels, label_ids = _used(self.distinct_labels, self.label_ids[rows])
+        available = self.available
+        return self._replace(
+            X=self.X[rows],
+            distinct_labels=labels,
+            label_ids=label_ids,
+            error_at=lambda row, problem: self.error_at(int(rows[row]), problem),
+            reward=None if self.reward is None else self.reward[rows],
+            available=None
+            if available is None
+            else AvailableLabels(*_used(available.groups, available.group_ids[rows])),
+        )
+
 
 class AvailableLabels(NamedTuple):
     """The labels that are available in each round, as written in the source."""
 
     groups: list[tuple[Label, ...]]  # the distinct sets of labels
     group_ids: Integers  # the index in `groups` of each round's set
+
+
+def _used(values: list[Any], ids: Integers) -> tuple[list[Any], Integers]:
+    """Return the values that occur among the ids, and the ids by which they then go."""
+    used, new_ids = np.unique(ids, return_inverse=True)
+    return [values[at] for at in used.tolist()], new_ids.astype(np.int64)
+
+
+def is_missing_label(label: Label) -> bool:
+    """Is this None, NaN or blank text?"""
+    return is_missing(label) or (isinstance(label, str) and not label.strip())
 
 
 def row_error(source: str, first: int = 0) -> ErrorAt:
@@ -66,7 +97,8 @@ def label_codes(chunk: RawChunk, codes: Codes) -> Integers:
     if unknown.size:
         row = int(unknown[0])
         label = _quoted(chunk.distinct_labels[chunk.label_ids[row]], chunk.text)
-        raise chunk.error_at(row, f"label {label} is not one of the classes {_listed(codes.classes, chunk.text)}")
+        problem = f"label {label} is not one of the classes {_listed(codes.classes, chunk.text)}; grow=True adds it"
+        raise chunk.error_at(row, problem)
     return y
 
 
@@ -131,7 +163,7 @@ def measure(chunk: RawChunk) -> MeasuredExamples:
 def check_labels(chunk: RawChunk, classes_known: bool) -> None:
     """Raise an error for missing labels and, unless the user lists the classes, for fractional numbers."""
     for label_id, label in enumerate(chunk.distinct_labels):
-        if is_missing(label) or (isinstance(label, str) and not label.strip()):
+        if is_missing_label(label):
             raise chunk.error_at(chunk.row_with(label_id), MISSING_LABEL)
         if not classes_known and is_fraction(label, chunk.text):
             problem = f"label {label} is not a whole number: is it a feature? If it is a label, list all classes=..."

@@ -1,6 +1,7 @@
 """Sources of bytes: a path or standard input, unpacked and split into texts of whole lines."""
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -8,10 +9,10 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any, NamedTuple
@@ -26,7 +27,8 @@ _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _STRAY_RETURN = re.compile(rb"(?<!\r)\r++(?!\n|\Z)")  # one that does not end its line
 NO_MEMORY = "there is not enough memory to read it at once: read it in chunks"
 CHUNK_BYTES = 1 << 20  # read at a time
-LINE_FEED, SPACE = 10, 32
+LINE_FEED, SPACE, QUOTE, COMMA = 10, 32, 34, 44
+LONGEST_QUOTED = 1 << 20  # bytes; a quotation mark that is not closed for longer is an error
 MAX_EXPANSION = "GAPTRON_MAX_EXPANSION"  # environment variable: how many times longer unpacked data may be
 USUAL_EXPANSION = 200.0
 ALWAYS_UNPACKED = 1 << 28  # bytes that are unpacked whatever their ratio
@@ -103,11 +105,20 @@ class Source:
             self._check_unused()
         if self.progress is None and not self.suffixes[1]:
             with open(self.path, "rb") as plain:
+                self._check_plain(plain)
                 yield plain
             return
         raw = _CountingFile(io.FileIO(self.path, "rb"), self.progress)
         with raw, io.BufferedReader(raw) as file, self._unpacked(file, raw, self.suffixes[1]) as unpacked:
+            if unpacked is file:
+                self._check_plain(file)
             yield unpacked
+
+    def _check_plain(self, file: Any) -> None:
+        """Raise an error for compressed data whose extension does not say so. Text may begin with the mark of .bz2."""
+        packed = next((kind for magic, kind in _MAGIC.items() if file.peek(8).startswith(magic)), ".bz2")
+        if packed != ".bz2":
+            raise StreamError(self.name, f"is compressed, but its name does not end in {packed}: rename it")
 
     @contextmanager
     def _stdin(self) -> Iterator[IO[bytes]]:
@@ -181,6 +192,42 @@ class _CountingFile(io.RawIOBase):
         super().close()
 
 
+class _AsUtf8(io.RawIOBase):
+    """A file of text in another encoding, read as UTF-8."""
+
+    def __init__(self, file: Any, encoding: str, name: str) -> None:
+        super().__init__()
+        self._file, self._encoding, self._name = file, encoding, name
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._waiting:
+            data = self._file.read1(CHUNK_BYTES)
+            try:
+                self._waiting = self._decoder.decode(data, final=not data).encode("utf-8", "surrogatepass")
+            except UnicodeError as error:
+                raise StreamError(self._name, f"is not {self._encoding} text ({error})") from None
+            if not data:
+                break
+        size = min(len(buffer), len(self._waiting))
+        buffer[:size], self._waiting = self._waiting[:size], self._waiting[size:]
+        return size
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Check the name of an encoding, which a caller gives."""
+    try:
+        "".encode(encoding or "utf-8")
+    except LookupError:
+        raise SettingError(
+            f"encoding={encoding!r} is not the name of an encoding, such as 'cp1252' or 'utf-16'"
+        ) from None
+
+
 def max_expansion() -> float:
     """How many times longer than its compressed form data may be."""
     text = os.environ.get(MAX_EXPANSION)
@@ -195,6 +242,23 @@ def max_expansion() -> float:
     return limit
 
 
+class _Quoting(NamedTuple):
+    """How records are found whose quoted cells may contain line ends."""
+
+    record: re.Pattern[bytes]  # one record; a quotation mark that is never closed is a plain character
+    closed: re.Pattern[bytes]  # as many whole records as possible
+
+
+@cache
+def _quoting(separators: str) -> _Quoting:
+    between = re.escape(separators.encode())
+    quoted = rb'"(?:[^"]++|"")*+"[^%b\n]*+' % between
+    plain = rb'(?:[^"%b\n][^%b\n]*+)?+' % (between, between)
+    record = rb"(?:%b|[^%b\n]*+)(?:[%b](?:%b|[^%b\n]*+))*+(?:\n|\Z)" % (quoted, between, between, quoted, between)
+    closed = rb"(?:(?:%b|%b)(?:[%b](?:%b|%b))*+(?:\n|\Z))*+" % (quoted, plain, between, quoted, plain)
+    return _Quoting(re.compile(record), re.compile(closed))
+
+
 class Text(NamedTuple):
     """Consecutive lines, as bytes."""
 
@@ -203,6 +267,7 @@ class Text(NamedTuple):
     data: bytes
     comment: bytes | None
     line_feeds: int | None = None  # their number, where it is known
+    separators: str = ""  # of cells, where quoted cells contain line ends, so that a round may have several lines
 
     @property
     def max_lines(self) -> int:
@@ -223,11 +288,37 @@ class Text(NamedTuple):
         return self._replace(data=short[:size].tobytes())
 
     def records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the number and content of each line that contains a round: not blank, without its comment."""
+        """Yield the number and content of each line that contains a round: not blank, without its comment.
+
+        A round whose quoted cells contain line ends has several lines and the number of its first one.
+        """
+        if self.separators:
+            yield from self._records_of_several_lines()
+            return
         for number, line in enumerate(io.BytesIO(self.data), self.first):
             content = line if self.comment is None else line.partition(self.comment)[0]
             if content.strip():
                 yield number, content
+
+    def _records_of_several_lines(self) -> Iterator[tuple[int, bytes]]:
+        number = self.first
+        for match in _quoting(self.separators).record.finditer(self.data):
+            content = match[0]
+            if content.strip():
+                yield number, content
+            number += content.count(b"\n")
+
+    def head(self, size: int) -> "Text":
+        """Return the lines of about the first `size` bytes; the last may be cut inside a quoted cell."""
+        return self if len(self.data) <= size else self._replace(data=self.data[: self.data.find(b"\n", size) + 1])
+
+    def quoted(self, separators: str) -> "Text":
+        """Return the same lines, with quoted line ends if there are any. Single marks may cause a false alarm."""
+        if b'"' not in self.data:
+            return self
+        data = np.frombuffer(self.data, dtype=np.uint8)
+        marks = np.cumsum(data == QUOTE, dtype=np.uint8)  # modulo 256
+        return self._replace(separators=separators) if (marks[data == LINE_FEED] & 1).any() else self
 
     def check_line_ends(self) -> None:
         """Raise an error for a carriage return inside a line, which only some programs read as a line end."""
@@ -246,14 +337,46 @@ class Text(NamedTuple):
         return StreamError(self.source, problem, number)
 
 
-def read_text(source: Source, rows: int | None, comment: bytes | None = None) -> Generator[Text, None, None]:
-    """Yield the source in chunks of at most `rows` lines and about `CHUNK_BYTES` bytes; None: in one chunk."""
+def read_text(
+    source: Source, rows: int | None, comment: bytes | None = None, encoding: str | None = None
+) -> Generator[Text, None, None]:
+    """Yield the source in chunks of at most `rows` lines and about `CHUNK_BYTES` bytes; None: in one chunk.
+
+    Without `encoding` it is UTF-8 or, after its byte order mark, UTF-16.
+    """
     first = 1
-    with source.open() as file:
+    with source.open() as opened:
+        file: Any = opened
+        if encoding is None and file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            encoding = "utf-16"
+        if encoding is not None:
+            file = io.BufferedReader(_AsUtf8(file, encoding, source.name))
         for data, lines in [(file.read(), None)] if rows is None else _line_chunks(file, rows):
             if data:
                 yield Text(source.name, first, data.removeprefix(MARK) if first == 1 else data, comment, lines)
             first += lines or 0
+
+
+def whole_records(texts: Iterable[Text], separators: str) -> Generator[Text, None, None]:
+    """Join texts that were cut inside a quoted cell."""
+    waiting: Text | None = None
+    for text in texts:
+        joined = text if waiting is None else waiting._replace(data=waiting.data + text.data, line_feeds=None)
+        if len(joined.data) - len(text.data) < LONGEST_QUOTED and _ends_in_quotes(joined.data, separators):
+            waiting = joined
+            continue
+        waiting = None
+        yield joined
+    if waiting is not None:
+        yield waiting
+
+
+def _ends_in_quotes(data: bytes, separators: str) -> bool:
+    """Is the last cell quoted and not closed, so that it continues in the next text?"""
+    if b'"' not in data or count_byte(data, QUOTE) % 2 == 0:
+        return False
+    closed = _quoting(separators).closed.match(data)
+    return closed is not None and closed.end() < len(data)
 
 
 def _line_chunks(file: Any, rows: int) -> Iterator[tuple[bytes, int]]:

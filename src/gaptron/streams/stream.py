@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gaptron.data.examples import Examples, MeasuredExamples, within_range
 from gaptron.errors import InputError, StreamError
-from gaptron.streams.labels import Codes, Label, check_classes, discover, distinct
+from gaptron.streams.labels import Codes, Label, check_classes, discover, distinct, with_new_labels
 from gaptron.streams.raw_chunk import (
     RawChunk,
     available_matrix,
@@ -146,6 +146,7 @@ class Chunks:
         index_base: as in a `Stream`; None also where the first rows will show it.
         norm: the largest ‖x‖, where a first pass over the file has measured it.
         once: can it be read only once, like standard input?
+        late_notes: returns the remarks that only reading the rounds brings up.
     """
 
     classes: tuple[Label, ...]
@@ -159,6 +160,7 @@ class Chunks:
     index_base: int | None = None
     norm: float | None = None
     once: bool = False
+    late_notes: Callable[[], tuple[str, ...]] = field(repr=False, default=tuple)
 
     def measured_norm(self) -> float | None:
         """Return the largest ‖x‖, if necessary after a pass over the file; None if it can be read only once."""
@@ -182,9 +184,15 @@ def relabelling(classes: tuple[Label, ...]) -> tuple[str, ...]:
 
 
 def resolve(
-    labels: Iterable[Label], text: bool, widest: int, classes: tuple[Label, ...] | None, width: int | None, name: str
+    labels: Iterable[Label],
+    text: bool,
+    widest: int,
+    classes: tuple[Label, ...] | None,
+    width: int | None,
+    name: str,
+    grow: bool = False,
 ) -> tuple[tuple[Label, ...], int]:
-    """Return the classes and the number of features: as given, otherwise as found."""
+    """Return the classes and the number of features: as given, otherwise as found. `grow`: add new labels."""
     if not widest and width is None:
         raise StreamError(name, "no round has a feature: give n_features=... if this is intended")
     if classes is None:
@@ -192,16 +200,23 @@ def resolve(
             classes = discover(labels, text)
         except InputError as error:
             raise StreamError(name, str(error)) from None
+    elif grow:
+        classes = with_new_labels(classes, labels, text)
     return classes, width or widest
 
 
 def stream_fields(
-    chunk: RawChunk, classes: tuple[Label, ...] | None, width: int | None, name: str, codes: Codes | None = None
+    chunk: RawChunk,
+    classes: tuple[Label, ...] | None,
+    width: int | None,
+    name: str,
+    codes: Codes | None = None,
+    grow: bool = False,
 ) -> dict[str, Any]:
     """Return the fields of a `Stream` that consists of one chunk. `codes` are those of the classes, where known."""
     rows = measure(chunk)
-    check_labels(chunk, classes_known=classes is not None)
-    classes, width = resolve(chunk.all_labels, chunk.text, chunk.X.shape[1], classes, width, name)
+    check_labels(chunk, classes_known=classes is not None and not grow)
+    classes, width = resolve(chunk.all_labels, chunk.text, chunk.X.shape[1], classes, width, name, grow)
     codes = codes or Codes(classes, chunk.text)
     return {
         "rows": rows._replace(X=with_width(chunk, width)),

@@ -4,7 +4,7 @@ Text files contain numbers and times as text, which the encoder parses. A Parque
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,14 +19,18 @@ from gaptron.features.encoder import Encoder
 from gaptron.features.tables import Column as TableColumn
 from gaptron.features.tables import Table, Texts, Times, of_arrow
 from gaptron.streams import csv_text, parquet
+from gaptron.streams.cell_forms import check_forms
 from gaptron.streams.columns import Column, Columns, assign_roles, check_unique, find_column
-from gaptron.streams.files import DELIMITERS, is_file
-from gaptron.streams.labels import Codes, Label, check_classes, discover
+from gaptron.streams.csv_text import CsvOptions
+from gaptron.streams.files import TEXT_OPTIONS, is_file
+from gaptron.streams.labels import Codes, Label, check_classes, discover, with_new_labels
 from gaptron.streams.raw_chunk import ErrorAt, RawChunk, available_matrix, check_labels, label_codes, reward_column
 from gaptron.streams.rounds import Rounds
 from gaptron.streams.rows import csr
-from gaptron.streams.source import Source
+from gaptron.streams.separator import SEPARATORS
+from gaptron.streams.source import Source, check_encoding
 from gaptron.streams.stream import Stream
+from gaptron.streams.unlabelled import SKIP, Unlabelled
 from gaptron.types import Integers, Sparse
 
 
@@ -35,6 +39,7 @@ class TableChunk(NamedTuple):
 
     table: Any
     rounds: RawChunk  # without labels, where the file is read without them
+    copied: Any = None  # an Arrow table of the columns to copy, as written
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +55,7 @@ class TableStream:
     n_rounds: int | None = None
     notes: tuple[str, ...] = ()
     prepared: tuple[str, ...] = ()
+    late_notes: Callable[[], tuple[str, ...]] = field(repr=False, default=tuple)
 
     def __iter__(self) -> Iterator[Rounds]:
         return self.chunks()
@@ -58,6 +64,11 @@ class TableStream:
     def roles(self) -> Columns:
         """The names of the columns that are not features; for standard input, known after the first rows."""
         return self.reader.roles
+
+    @property
+    def dates(self) -> str | None:
+        """Whether dates are day-first or month-first, where the columns show it."""
+        return self.reader.dates
 
     @property
     def n_classes(self) -> int:
@@ -74,7 +85,7 @@ def is_table(path: str | os.PathLike[str], format: str | None = None, available:
     kind = format or {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}.get(source.suffixes[0], "")
     if kind == "parquet" and not source.is_stdin:
         return os.path.isfile(source.path) and not _has_lists(source.path, available)
-    return kind in DELIMITERS or kind == "parquet"
+    return kind in SEPARATORS or kind == "parquet"
 
 
 def is_table_file(data: str, format: str | None = None, available: Column | None = None) -> bool:
@@ -89,7 +100,8 @@ def time_columns(
     source = Source(os.fspath(path))
     if source.is_stdin:
         return []
-    first = next(TableReader(source, format, Columns(label), header).chunks(csv_text.SAMPLE), None)
+    options = CsvOptions(Columns(label), header, numeric=False)
+    first = next(TableReader(source, format, options, Unlabelled()).chunks(csv_text.SAMPLE), None)
     if first is None:
         return []
     columns = of_arrow(first.table, text=first.rounds.text).block(0, first.table.num_rows)
@@ -128,6 +140,12 @@ def open_table(
     classes: Iterable[Label] | None = None,
     chunk: int | None = None,
     header: bool | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    dates: str | None = None,
+    encoding: str | None = None,
+    unlabelled: str = SKIP,
+    grow: bool = False,
     limit: int | None = None,
     shuffle: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -144,6 +162,12 @@ def open_table(
         classes: the labels in the order of their codes. The default is the sorted labels found.
         chunk: read this many rows at a time. Without `classes`, a first pass over the file finds the labels.
         header: is the first line of a text file a header? By default it is if none of its cells is a number.
+        separator: as in `open_stream`, like the next five.
+        decimal: the decimal separator.
+        dates: "day-first" or "month-first", where the file does not show it.
+        encoding: of a text file.
+        unlabelled: "skip" or "error".
+        grow: add labels that are not in `classes`.
         limit: use only this many rows, the first ones.
         shuffle: the seed of a permutation of the rows.
         progress: called while a text file is read, with the number of bytes read so far.
@@ -154,19 +178,22 @@ def open_table(
     Raises:
         StreamError: the file cannot be read; the error names the file and, if possible, the line.
     """
+    check_forms(separator, decimal, dates)
+    check_encoding(encoding)
     source = Source(os.fspath(path), progress)
-    reader = TableReader(source, format, Columns(label, reward, available), header)
+    options = CsvOptions(Columns(label, reward, available), header, separator, decimal, dates, encoding, numeric=False)
+    reader = TableReader(source, format, options, Unlabelled(unlabelled))
     known = None if classes is None else _named_errors(source, check_classes, classes)
     if chunk is not None:
         if shuffle is not None:
             raise InputError("shuffle needs the whole stream in memory: open it without chunk")
-        return _in_chunks(source, reader, known, chunk, limit)
+        return _in_chunks(source, reader, known, chunk, limit, grow)
     whole = next(reader.chunks(None), None)
     if whole is None:
-        raise StreamError(source.name, "contains no rounds")
+        raise reader.unlabelled.no_rounds(source.name)
     raw = whole.rounds
-    check_labels(raw, classes_known=known is not None)
-    labels = known or _named_errors(source, discover, raw.all_labels, raw.text)
+    check_labels(raw, classes_known=known is not None and not grow)
+    labels = _classes(source, known, raw.all_labels, raw.text, grow)
     count, prepared = whole.table.num_rows, []
     if limit is not None and limit < count:
         count = limit
@@ -184,14 +211,23 @@ def open_table(
         lambda: iter([rounds]),
         rounds,
         count,
-        reader.notes,
+        (*reader.notes, *reader.unlabelled.notes),
         tuple(prepared),
     )
 
 
+def _classes(
+    source: Source, known: tuple[Label, ...] | None, labels: Iterable[Label], text: bool, grow: bool
+) -> tuple[Label, ...]:
+    """Return the classes: as given, and with `grow` also as found."""
+    if known is None:
+        return _named_errors(source, discover, labels, text)
+    return with_new_labels(known, labels, text) if grow else known
+
+
 def _rounds(chunk: TableChunk, classes: tuple[Label, ...], chosen: slice | Integers) -> Rounds:
     """Return the first rounds of a chunk, or those with the given numbers."""
-    table, raw = chunk
+    table, raw, _ = chunk
     codes = Codes(classes, raw.text)
     rows = table.slice(0, chosen.stop) if isinstance(chosen, slice) else table.take(chosen)
     whole = Rounds(None, label_codes(raw, codes), available_matrix(raw, codes), reward_column(raw))
@@ -233,6 +269,14 @@ def encode_table(source: TableStream, features: Features | None = None) -> Strea
     )
 
 
+class UnlabelledRows(NamedTuple):
+    """Some rows of a table whose labels are to be predicted."""
+
+    table: Table
+    available: NDArray[np.bool_] | None  # None: all labels
+    copied: dict[str, list[Any]]  # the columns to copy
+
+
 def read_unlabelled(
     path: str | os.PathLike[str],
     *,
@@ -241,43 +285,63 @@ def read_unlabelled(
     format: str | None = None,
     chunk: int = 1 << 16,
     header: bool | None = None,
-) -> Iterator[tuple[Table, NDArray[np.bool_] | None]]:
+    separator: str | None = None,
+    decimal: str = ".",
+    dates: str | None = None,
+    encoding: str | None = None,
+    copied: Sequence[Column] = (),
+) -> Iterator[UnlabelledRows]:
     """Read a table whose labels are to be predicted.
 
     Args:
-        path: as in `open_table`.
+        path: as in `open_table`, like the arguments that are not named here.
         roles: the names of columns that are not features; each is ignored, or not in the file.
         classes: all labels in the order of their codes.
         format: as in `open_table`.
         chunk: the number of rows to read at a time.
         header: as in `open_table`.
+        separator: as in `open_table`.
+        decimal: as in `open_table`.
+        dates: as in `open_table`.
+        encoding: as in `open_table`.
+        copied: the columns to copy, as they are written.
 
     Yields:
-        Some rows, and their available labels (None: all).
+        Some rows.
     """
+    check_forms(separator, decimal, dates)
+    check_encoding(encoding)
     source = Source(os.fspath(path))
-    for table, raw in TableReader(source, format, roles, header, labelled=False).chunks(chunk):
-        yield of_arrow(table, text=raw.text), available_matrix(raw, Codes(classes, raw.text))
+    options = CsvOptions(roles, header, separator, decimal, dates, encoding, numeric=False, labelled=False)
+    for table, raw, others in TableReader(source, format, options, Unlabelled(), copied).chunks(chunk):
+        rows = of_arrow(table, text=raw.text)
+        yield UnlabelledRows(rows, available_matrix(raw, Codes(classes, raw.text)), others.to_pydict())
 
 
 def _in_chunks(
-    source: Source, reader: "TableReader", known: tuple[Label, ...] | None, chunk: int, limit: int | None
+    source: Source,
+    reader: "TableReader",
+    known: tuple[Label, ...] | None,
+    chunk: int,
+    limit: int | None,
+    grow: bool,
 ) -> TableStream:
     notes: tuple[str, ...] = ()
     n_rounds = None
-    if known is None:
+    columns = reader.columns()
+    if known is None or grow:
         if source.is_stdin:
-            raise StreamError(source.name, "reading it in chunks needs classes=...")
+            raise StreamError(source.name, "reading it in chunks needs classes=..., and cannot find new labels")
         found: dict[Label, None] = {}
         n_rounds, text = 0, False
-        for table, raw in reader.chunks(chunk):
+        for table, raw, _ in reader.chunks(chunk):
             check_labels(raw, classes_known=False)
             found |= dict.fromkeys(raw.all_labels)
             n_rounds, text = n_rounds + table.num_rows, raw.text
         if not n_rounds:
-            raise StreamError(source.name, "contains no rounds")
-        known = _named_errors(source, discover, list(found), text)
-        notes = ("classes found in a first pass over the file",)
+            raise reader.unlabelled.no_rounds(source.name)
+        known = _classes(source, known, list(found), text, grow)
+        notes = (*reader.unlabelled.notes, "classes found in a first pass over the file")
     labels = known
 
     def chunks() -> Iterator[Rounds]:
@@ -291,10 +355,11 @@ def _in_chunks(
                 if left == 0:
                     return
 
-    columns = reader.columns()
     count = n_rounds if limit is None or n_rounds is None else min(limit, n_rounds)
     prepared = () if limit is None else (f"first {limit} rounds",)
-    return TableStream(source.name, reader, labels, columns, chunks, None, count, (*reader.notes, *notes), prepared)
+    late_notes = tuple if n_rounds else lambda: reader.unlabelled.notes
+    notes = (*reader.notes, *notes)
+    return TableStream(source.name, reader, labels, columns, chunks, None, count, notes, prepared, late_notes)
 
 
 def _named_errors(source: Source, find: Callable[..., tuple[Label, ...]], *arguments: Any) -> tuple[Label, ...]:
@@ -309,19 +374,37 @@ def _named_errors(source: Source, find: Callable[..., tuple[Label, ...]], *argum
 
 
 class TableReader:
-    """Reads one file in chunks."""
+    """Reads one file in chunks.
+
+    Args:
+        source: the file.
+        format: csv, tsv or parquet, if the extension does not show it.
+        options: how text is read; its columns and `labelled` hold for Parquet too.
+        unlabelled: skips the rows without a label.
+        copied: columns to copy as they are written.
+    """
 
     def __init__(
-        self, source: Source, format: str | None, columns: Columns, header: bool | None, labelled: bool = True
+        self,
+        source: Source,
+        format: str | None,
+        options: CsvOptions,
+        unlabelled: Unlabelled,
+        copied: Sequence[Column] = (),
     ) -> None:
         self.source = source
         self.format = format or {".tsv": "tsv", ".parquet": "parquet"}.get(source.suffixes[0], "csv")
         self.notes: tuple[str, ...] = ()
         self.roles = Columns()  # the names of the columns that are not features, once some rows were read
-        self._columns = columns
-        self._header = header
-        self._labelled = labelled
+        self.dates: str | None = None  # whether the day or the month comes first, once some rows were read
+        self.unlabelled = unlabelled
+        self._options = options._replace(usual=SEPARATORS.get(self.format, ","))
+        self._copied = copied
         source.check_exists()
+        if self.format == "parquet":
+            for option in TEXT_OPTIONS:
+                if getattr(options, option) != CsvOptions._field_defaults[option]:
+                    raise StreamError(source.name, f"{option}= is for CSV and TSV files, but this is parquet: omit it")
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the feature columns; empty for standard input, which can be read only once."""
@@ -330,24 +413,35 @@ class TableReader:
 
     def chunks(self, rows: int | None) -> Iterator[TableChunk]:
         """Yield the file in chunks of `rows` rows; None: in one chunk."""
+        self.unlabelled.restart()
         if self.format == "parquet":
-            return (self._from_parquet(*each) for each in parquet.tables(self.source, rows))
-        options = csv_text.CsvOptions(
-            self._columns, self._header, DELIMITERS[self.format], numeric=False, labelled=self._labelled
-        )
-        return csv_text.read(self.source, rows, options, self._from_csv)
+            found = (self._from_parquet(*each) for each in parquet.tables(self.source, rows))
+            return (chunk for chunk in found if chunk is not None)
+        return csv_text.read(self.source, rows, self._options, self._from_csv)
 
-    def _from_csv(self, chunk: csv_text.CsvChunk) -> TableChunk:
+    def _from_csv(self, chunk: csv_text.CsvChunk) -> TableChunk | None:
         layout = chunk.layout
-        self.notes, self.roles = layout.notes, layout.columns
-        return TableChunk(chunk.table(), chunk.rounds(np.zeros((len(chunk.columns[0]), 0))))
+        self.notes, self.roles, self.dates = layout.notes, layout.columns, layout.dates
+        copied = chunk.as_written(self._places_to_copy(layout.names))
+        return self._labelled(TableChunk(chunk.table(), chunk.rounds(np.zeros((len(chunk.columns[0]), 0))), copied))
 
-    def _from_parquet(self, table: Any, error_at: ErrorAt) -> TableChunk:
-        name, names = self.source.name, table.column_names
-        places, features = assign_roles(name, names, self._columns, self._labelled)
+    def _from_parquet(self, table: Any, error_at: ErrorAt) -> TableChunk | None:
+        name, names, options = self.source.name, table.column_names, self._options
+        places, features = assign_roles(name, names, options.columns, options.labelled)
         self.roles = Columns(*(None if at is None else names[at] for at in places))
         if not features:
             raise StreamError(name, "there is no column except the label")
         check_unique(name, [names[at] for at in features])
         X = np.zeros((table.num_rows, 0))
-        return TableChunk(table.select(features), parquet.rounds(name, table, X, places, error_at))
+        rounds = parquet.rounds(name, table, X, places, error_at)
+        return self._labelled(TableChunk(table.select(features), rounds, table.select(self._places_to_copy(names))))
+
+    def _places_to_copy(self, names: Sequence[str]) -> list[int]:
+        return [find_column(self.source.name, names, column, "keep") for column in self._copied]
+
+    def _labelled(self, chunk: TableChunk) -> TableChunk | None:
+        """Return the rows with a label; None if there are none."""
+        chosen = self.unlabelled.labelled_rows(chunk.rounds) if self._options.labelled else None
+        if chosen is None:
+            return chunk
+        return TableChunk(chunk.table.take(chosen), chunk.rounds.take(chosen)) if len(chosen) else None

@@ -19,6 +19,7 @@ class Conditions:
     longest: float = 0.0  # the largest norm of an example so far
     grew: int | None = None  # the round after which labels were added
     off_policy: bool = False  # did it learn from decisions of another policy?
+    epsilon: float = 0.0  # the largest share of uniform draws, before it was changed
 
     def check_own_draws(self, algorithm: AnyAlgorithm, settings: Any, epsilon: float) -> None:
         """Raise `NoBoundError` if the decisions were not those of the theorem."""
@@ -28,6 +29,7 @@ class Conditions:
             )
         if self.off_policy:
             raise NoBoundError("the learner learned from logged decisions; the theorem is for its own draws")
+        epsilon = max(epsilon, self.epsilon)
         if epsilon:
             raise NoBoundError(
                 f"epsilon={epsilon:g} of the decisions are uniform draws, which the theorem does not cover"
@@ -63,6 +65,7 @@ class Conditions:
             number("longest", tree["longest"]),
             None if tree["grew"] is None else count("grew", tree["grew"]),
             bool(tree["off_policy"]),
+            number("epsilon", tree["epsilon"]),
         )
 
 

@@ -22,6 +22,7 @@ their typical lengths.
               V_y = ‖m - φ_y‖² + ρ²Δ²(μ - a_y)²,  R_y = ‖c - φ_y‖² + ρ²Δ²a_y²,  κ' = η/(2 ln²2)
               every y gets the root of  q² - (1 + log₂ p_y + κ'(V_y - R_y) - λ)q - κ'R_y,  with the least λ ≥ 0 that
               makes them sum to at most 1;  the rest of q goes to k̂;  Λ ← Λ + λ
+              (actions that tie for k̂ share what it gets, in exploiting rounds too)
       4   play y' ~ q, observe its reward r
       5   exploiting   M ← M + 1 - r;   a hit is a round of a side run, a softmax that proves Ψ ← Ψ + ℓ - κ'V_y
           certified    θ ← θ - [(m - c) + (r/q(y'))(c - φ_y')]/ln 2,   v likewise with a for φ
@@ -296,7 +297,7 @@ def combine_experts(omega: Vector, rd: Round, work: AdvisedActionsScratch) -> No
 
 @inner
 def certify(x: Any, own: float, work: AdvisedActionsScratch) -> None:
-    """A certified round: z = w + va, p = softmax z, and the least q(y) of every action; the rest goes to k̂."""
+    """A certified round: z = w + va, p = softmax z, and the least q(y) of every action; k̂ gets what is left."""
     now, n = work.now[0], work.now[0].n
     add_advice(work)
     z, p, b, c = work.w[:n], work.p[:n], work.b[:n], work.c[:n]

@@ -9,6 +9,7 @@ more feature of the actions, a, with a separate step:
       2   the experts predict; stacking gives scores, their top action k̂, and without f_0 the advice a of range R
       3   z = w + va,  p = softmax z,  m = Σ p_k φ_k,  μ = ⟨p, a⟩,  κ' = η/(2 ln²2)
           q(y) ≥ 1 + log₂ p_y + κ'(‖m - φ_y‖² + ρ²Δ²(μ - a_y)²);  these sum to at most 1, and the rest goes to k̂
+          (actions that tie for k̂ share it)
       4   play y' ~ q
       5   θ ← θ - (m - φ_y)/ln 2,  v ← v - ερ²(μ - a_y)/ln 2;   the weights of the experts, and the experts
 

@@ -272,7 +272,7 @@ def add_v_moment(step: float, a: Vector, p: Vector, b: Vector) -> None:
 
 @inner
 def certify(t: Any, work: AdvisedFullScratch) -> None:
-    """Line 3: z = w + va, p̃ = softmax z, and the least q(y) of every label; the rest goes to k̂."""
+    """Line 3: z = w + va, p̃ = softmax z, and the least q(y) of every label; k̂ gets what is left."""
     now = work.now[0]
     n = now.n
     a, z, p, b, c = work.a[:n], work.w[:n], work.p[:n], work.b[:n], work.c[:n]

@@ -1,6 +1,6 @@
 """What the adapters of both kinds of models share."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -11,7 +11,7 @@ from gaptron.errors import GaptronError, NoBoundError
 from gaptron.kernels.simplex import draw
 from gaptron.learner import Learner, model_file
 from gaptron.serve.problems import invalid
-from gaptron.serve.schemas import DecisionRequest, NewModel, Outcome, SparseX
+from gaptron.serve.schemas import Cells, DecisionRequest, NewModel, Outcome, SparseX
 from gaptron.types import Vector
 
 RESERVED = (
@@ -47,6 +47,11 @@ class Draw(NamedTuple):
     propensity: float
     distribution: tuple[float, ...]
     ranking: tuple[int, ...] | None  # of actions: the one played, then the others by score
+    names: tuple[str, ...]  # of what the distribution is over
+
+    def probability(self, name: str) -> float:
+        """The probability of this label or action."""
+        return self.distribution[self.names.index(name)]
 
 
 class Adapter:
@@ -65,11 +70,19 @@ class Adapter:
             raise invalid(f"{spec.algorithm} cannot learn from a log, only from its own draws: use another algorithm")
         self.feedback = spec.feedback
         self.width = spec.features if isinstance(spec.features, int) else None
-        self._epsilon = spec.epsilon or 0.0
-        features: dict[str, Any] = {"features": "auto"} if self.named else {"n_features": self.width}
-        given = {"feedback": spec.feedback, "seed": spec.seed, "epsilon": self._epsilon}
-        arguments: dict[str, Any] = {**spec.settings, **given, **features, **problem}
-        self.learner = Learner(spec.algorithm, **arguments)
+        self.spec = spec
+        self._use = None if spec.use_features is None else frozenset(spec.use_features)
+        if self._use is not None and not self.named:
+            raise invalid('use_features selects named features: create the model with "features": "auto"')
+        self.learner = self._new_learner(self.features, epsilon=spec.epsilon or 0.0, **problem)
+
+    def _new_learner(self, features: int | Literal["auto"] | None, **more: Any) -> Learner:
+        """A learner that has learned nothing."""
+        spec = self.spec
+        examples: dict[str, Any] = {"features": "auto"} if features == "auto" else {"n_features": features}
+        given = {"feedback": spec.feedback, "seed": spec.seed}
+        arguments: dict[str, Any] = {**spec.settings, **given, **examples, **more}
+        return Learner(spec.algorithm, **arguments)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -77,14 +90,36 @@ class Adapter:
         return ()
 
     @property
-    def is_ready_for_replicas(self) -> bool:
-        """Can a replica decide? It cannot set the number of features."""
+    def epsilon(self) -> float:
+        """The share of decisions drawn uniformly."""
+        return self.learner.epsilon
+
+    @property
+    def _most(self) -> int:
+        """The most labels or actions that a decision chooses between."""
+        return len(self.labels)
+
+    @property
+    def is_settled(self) -> bool:
+        """Is it known whether features are named, and how many numbers there are otherwise?"""
         return self.named or self.width is not None
+
+    @property
+    def features(self) -> int | Literal["auto"] | None:
+        """How features are given, as in a specification; None: not known yet."""
+        return "auto" if self.named else self.width
 
     # --- deciding -----------------------------------------------------------------------------------------------
 
     def decide(self, request: DecisionRequest, u: float) -> Draw:
-        """Return what u draws. Changes nothing.
+        """Return what u draws. Changes nothing. Raises what `score` raises."""
+        names, p, order = self.score(request)
+        code = int(draw(p, int(p.argmax()), u))
+        ranking = None if order is None else (code, *(place for place in order if place != code))
+        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking, names)
+
+    def score(self, request: DecisionRequest) -> Scored:
+        """Return the distribution that `decide` draws from. Changes nothing.
 
         What has a propensity below `MIN_PROPENSITY` is not played, so that every decision can be learned from and
         evaluated; the largest probability is increased instead.
@@ -92,19 +127,27 @@ class Adapter:
         Raises:
             NotFiniteError: the learner has no distribution.
         """
-        names, p, order = self._score(request)
+        scored = self._score(request)
+        p = scored.distribution
         if not np.isfinite(p).all():
             raise NotFiniteError("its state is not finite: create a new model with other settings or smaller features")
         top, rare = int(p.argmax()), p < MIN_PROPENSITY
         if p[rare].any():
             p[top] = min(p[top] + p[rare].sum(), 1.0)
             p[rare] = 0.0
-        code = int(draw(p, top, u))
-        ranking = None if order is None else (code, *(place for place in order if place != code))
-        return Draw(names[code], p.item(code), tuple(p.tolist()), ranking)
+        return scored
+
+    def probability(self, request: DecisionRequest, name: str) -> float:
+        """Return the probability with which `decide` would play this label or action. Changes nothing."""
+        names, p, _ = self.score(request)
+        return p.item(names.index(name)) if name in names else 0.0
 
     def _score(self, request: DecisionRequest) -> Scored:
         raise NotImplementedError
+
+    def _used(self, cells: Cells) -> Cells:
+        """The named features that the model uses."""
+        return cells if self._use is None else {name: value for name, value in cells.items() if name in self._use}
 
     def check(self, request: DecisionRequest) -> None:
         """Refuse an example that could not be learned from, if `decide` accepts it."""
@@ -121,13 +164,20 @@ class Adapter:
             raise invalid(f"{name!r} was played, but it is not one of the available {self.choice}s")
         return str(name)
 
+    def n_available(self, request: DecisionRequest) -> int:
+        """How many labels or actions may be played?"""
+        return len(set(self._available(request)))
+
     def _available(self, request: DecisionRequest) -> tuple[str, ...]:
         """The labels or actions that may be played."""
         raise NotImplementedError
 
-    def width_after(self, request: DecisionRequest) -> int | None:
-        """The number of features of the model after this request."""
-        return self.width
+    def features_after(self, request: DecisionRequest) -> int | Literal["auto"] | None:
+        """How features are given after this request, which settles it if it is the first."""
+        return self.features
+
+    def settle(self, request: DecisionRequest) -> None:
+        """Take from the first decision how features are given."""
 
     def is_sparse(self, request: DecisionRequest) -> bool:
         """Does the request have sparse numbers?"""
@@ -166,6 +216,10 @@ class Adapter:
     def _check_feedback(self, request: DecisionRequest, played: str, feedback: dict[str, Any]) -> None:
         raise NotImplementedError
 
+    def true_choice(self, outcome: Outcome, played: str) -> str | None:
+        """The true label or right action, with full-information feedback."""
+        return self._feedback(outcome, played).get("truth")
+
     def learn(self, request: DecisionRequest, played: str, propensity: float, outcome: Outcome) -> None:
         """Learn from a decision and its outcome; both have been checked."""
         self._learn(request, played, propensity, self._feedback(outcome, played))
@@ -181,15 +235,24 @@ class Adapter:
             return {"reward": outcome.reward}
         return {"correct": is_correct(outcome, played)}
 
+    def check_can_limit(self) -> None:
+        """Refuse if the algorithm cannot leave labels out."""
+
     def grow(self, labels: list[str]) -> None:
         """Add labels."""
         raise NotImplementedError
 
-    def _check_epsilon(self, most: int, what: str) -> None:
-        """Refuse an epsilon whose uniform draws would be too rare to be played."""
+    def change_epsilon(self, epsilon: float) -> None:
+        """Change the share of decisions drawn uniformly."""
+        self.learner.change_epsilon(epsilon)
+        self._check_epsilon(self._most)
+
+    def _check_epsilon(self, most: int) -> None:
+        """Refuse an epsilon whose uniform draws among so many labels or actions would be too rare to be played."""
         least = most * MIN_PROPENSITY
-        if 0.0 < self._epsilon < least:
-            raise invalid(f"epsilon={self._epsilon:g} is too small for {most} {what}: use at least {least:g}, or 0")
+        if 0.0 < self.epsilon < least:
+            what = f"{most} {self.choice}s"
+            raise invalid(f"epsilon={self.epsilon:g} is too small for {what}: use at least {least:g}, or 0")
 
     # --- report -------------------------------------------------------------------------------------------------
 
@@ -221,6 +284,7 @@ class Adapter:
     def restore(self, tree: Any) -> None:
         """Restore a state that `tree` returned."""
         self.learner.__setstate__(tree)
+        self.named = tree["features"] is not None
 
     def file(self) -> bytes:
         """The learner as a model file, for `Learner.load`."""
@@ -240,7 +304,7 @@ def check_numbers(x: tuple[float, ...] | SparseX, width: int | None) -> None:
     """Refuse numbers that are not those of an example with `width` features."""
     if not isinstance(x, SparseX):
         if width is not None and len(x) != width:
-            raise invalid(f"x has {len(x)} numbers; the model has {width} features")
+            raise invalid(f"x has length {len(x)}; the number of features of this model is {width}")
         return
     if width is None:
         raise invalid('a sparse x needs the number of features: create the model with "features": number')
@@ -249,7 +313,7 @@ def check_numbers(x: tuple[float, ...] | SparseX, width: int | None) -> None:
     if len(set(x.indices)) != len(x.indices):
         raise invalid("x contains an index twice")
     if any(index >= width for index in x.indices):
-        raise invalid(f"x contains index {max(x.indices)}; the model has {width} features, starting at 0")
+        raise invalid(f"x contains index {max(x.indices)}; indices of this model are below {width}")
 
 
 def as_matrix(rows: list[Any], width: int | None) -> Any:

@@ -1,13 +1,17 @@
 """The learner of a model that chooses between fixed labels."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from gaptron.algorithms import load
 from gaptron.data.labels import Classes
+from gaptron.learner import Learner
 from gaptron.serve.adapter.base import Adapter, Scored, as_matrix, check_numbers
 from gaptron.serve.problems import invalid
 from gaptron.serve.schemas import DecisionRequest, NewModel
+
+SETTLED = "as it was created or as its first decision had them"
 
 
 class LabelAdapter(Adapter):
@@ -24,7 +28,7 @@ class LabelAdapter(Adapter):
         super().__init__(spec, classes=list(spec.labels))
         self._classes = Classes(spec.labels)
         self._single = spec.settings.get("precision") == "single"
-        self._check_epsilon(len(spec.labels), "labels")
+        self._check_epsilon(self._most)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -35,7 +39,7 @@ class LabelAdapter(Adapter):
 
     def _score(self, request: DecisionRequest) -> Scored:
         some = self._limits(request)
-        p = self.learner.distribution(
+        p = self._learner_for(request).distribution(
             self._examples(request),
             advice=self._advice(request),
             available=None if some is None else [some],  # one list for each example
@@ -44,14 +48,29 @@ class LabelAdapter(Adapter):
 
     def check(self, request: DecisionRequest) -> None:
         """Refuse an example that could not be learned from: `decide` accepts longer ones."""
-        if self.learner.problem.norm is not None or self._single:
-            self.learner.check(self._examples(request))
+        learner = self._learner_for(request)
+        if learner.problem.norm is not None or self._single:
+            learner.check(self._examples(request))
 
-    def width_after(self, request: DecisionRequest) -> int | None:
-        """The number of features of the model after this request; the first dense example sets it."""
-        if isinstance(request.x, tuple) and self.width is None:
-            return len(request.x)
-        return self.width
+    def features_after(self, request: DecisionRequest) -> int | Literal["auto"] | None:
+        """How features are given after this request; the first named or dense example settles it."""
+        if self.is_settled:
+            return self.features
+        if request.features is not None:
+            return "auto"
+        return len(request.x) if isinstance(request.x, tuple) else None
+
+    def settle(self, request: DecisionRequest) -> None:
+        """Take from the first decision how features are given."""
+        features = self.features_after(request)
+        self.learner = self._learner_for(request)
+        self.named, self.width = features == "auto", features if isinstance(features, int) else None
+
+    def _learner_for(self, request: DecisionRequest) -> Learner:
+        """The learner; for a first decision by name, the one that the model will have."""
+        if self.named or self.features_after(request) != "auto":
+            return self.learner
+        return self._new_learner("auto", epsilon=self.epsilon, classes=list(self.labels))
 
     def _available(self, request: DecisionRequest) -> tuple[str, ...]:
         return request.available or self.labels
@@ -71,11 +90,11 @@ class LabelAdapter(Adapter):
         if (x is None) == (request.features is None):
             raise invalid("give either x or features")
         if request.features is not None:
-            if not self.named:
-                raise invalid('this model takes numbers as x: create it with "features": "auto" to use named features')
-            return [request.features]
+            if self.features_after(request) != "auto":
+                raise invalid(f'this model takes numbers as x, {SETTLED}: use another one with "features": "auto"')
+            return [self._used(request.features)]
         if self.named:
-            raise invalid("this model takes named features, not x")
+            raise invalid(f"this model takes named features, {SETTLED}, not x")
         assert x is not None
         check_numbers(x, self.width)
         return as_matrix([x], self.width)
@@ -107,9 +126,15 @@ class LabelAdapter(Adapter):
             **feedback,
         )
 
+    def check_can_limit(self) -> None:
+        """Refuse if the algorithm cannot leave labels out."""
+        name = self.learner.algorithm
+        if not load(name).CARD.available:
+            raise invalid(f"{name} cannot leave labels out: create a model with another algorithm to retire labels")
+
     def grow(self, labels: list[str]) -> None:
         """Add labels."""
-        self._check_epsilon(len(self.labels) + len(labels), "labels")
+        self._check_epsilon(self._most + len(labels))
         self.learner.grow(classes=[*self.labels, *labels])
         self._classes = Classes(self.labels)
 

@@ -18,7 +18,7 @@ def of_model(model: Model, keep_days: float | None) -> ServiceConfiguration:
     return ServiceConfiguration(
         reward_wait_time=None if timeout is None else duration(timeout),
         default_reward=-1.0 if model.spec.reward_range == "-1..1" else 0.0,
-        exploration_percentage=model.spec.epsilon or 0.0,
+        exploration_percentage=model.adapter.epsilon,
         log_retention_days=-1 if keep_days is None else int(keep_days),
         learning_mode="Online" if model.mode == "live" else "Apprentice",
     )
@@ -40,9 +40,12 @@ def change(body: dict[str, Any], now: ServiceConfiguration) -> ModelChange | Non
                 found.feedback_timeout = seconds
         elif name == "learningMode" and value in ("Online", "Apprentice"):
             found.mode = "live" if value == "Online" else "shadow"
+        elif name == "explorationPercentage" and isinstance(value, float | int) and 0.0 <= value < 1.0:
+            found.epsilon = float(value)
         else:
             wanted = f"{name} cannot be changed to {str(value)[:100]!r}"
-            raise invalid(f"{wanted}: only rewardWaitTime and learningMode (Online, Apprentice) can be changed")
+            possible = "rewardWaitTime, explorationPercentage (0 to 1) and learningMode (Online, Apprentice)"
+            raise invalid(f"{wanted}: only {possible} can be changed")
     return None if found == ModelChange() else found
 
 

@@ -106,7 +106,7 @@ async def get_configuration(request: Request) -> Response:
 
 
 async def change_configuration(request: Request) -> Response:
-    """Change the reward wait time or the learning mode."""
+    """Change the reward wait time, the exploration or the learning mode."""
     body = await read_body(request, dict[str, Any])
     change = configuration.change(body, _configuration(request))
     if change is not None:

@@ -107,7 +107,10 @@ class RewardRequest(Struct, gc=False):
 
 
 class ServiceConfiguration(Struct, kw_only=True, rename="camel"):
-    """The configuration of a model. Only `rewardWaitTime` and `learningMode` can be changed."""
+    """The configuration of a model.
+
+    Only `rewardWaitTime`, `explorationPercentage` and `learningMode` can be changed.
+    """
 
     reward_wait_time: str | None
     """How long a reward is waited for, as an ISO 8601 duration; null: without a limit."""

@@ -22,7 +22,7 @@ class Snapshot(NamedTuple):
 class Redaction(NamedTuple):
     """Decisions lose their features; a complete replay starts with `start` from now on."""
 
-    start: Snapshot
+    start: Snapshot | None  # None: of a deleted model, which is not replayed
     bodies: list[tuple[int, str]]  # seq of each decision, and its body without features
 
 
@@ -43,6 +43,33 @@ class Found(NamedTuple):
     outcome: Row | None
 
 
+class Lifetime(NamedTuple):
+    """A model from its first event to its last, if it was deleted. Another model may have the name afterwards."""
+
+    model: str
+    first: int
+    last: int | None = None
+
+
+def lifetimes_of(rows: Iterable[tuple[str, str, int]]) -> list[Lifetime]:
+    """Return the lifetimes of all models, from model, kind and seq of the events that begin and end them."""
+    found: list[Lifetime] = []
+    living: dict[str, int] = {}  # name → place in `found`
+    for model, kind, seq in rows:
+        if kind == "created":
+            living[model] = len(found)
+            found.append(Lifetime(model, seq))
+        else:
+            place = living.pop(model)
+            found[place] = found[place]._replace(last=seq)
+    return found
+
+
+def living(store: "Store") -> dict[str, int]:
+    """The names of the models that were not deleted, with the seq of their first rows."""
+    return {one.model: one.first for one in store.lifetimes() if one.last is None}
+
+
 class Store(Protocol):
     """The event log, the snapshots and the keys. Only the process that holds the lease may append."""
 
@@ -56,7 +83,8 @@ class Store(Protocol):
     def append(self, rows: list[Row], snapshots: Iterable[Snapshot] = (), redactions: Iterable[Redaction] = ()) -> None:
         """Write rows, snapshots and redactions in one durable transaction. Raises if another process holds the lease.
 
-        The two newest snapshots of each model are kept. A row with a `draft` exists already and gets its `seq`.
+        The two newest snapshots of each model are kept, and none of a deleted one. A row with a `draft` exists already
+        and gets its `seq`.
         """
         ...
 
@@ -64,8 +92,8 @@ class Store(Protocol):
         """seq and time of the last row; zeros if the log is empty."""
         ...
 
-    def models(self) -> list[tuple[str, int]]:
-        """The name of each model, and the seq of its first row."""
+    def lifetimes(self) -> list[Lifetime]:
+        """When each model was created, and deleted if it was."""
         ...
 
     def read(
@@ -75,7 +103,15 @@ class Store(Protocol):
         ...
 
     def find(self, model: str, event_ids: list[str]) -> dict[str, Found]:
-        """Look up the decisions of these events; events without a decision are left out."""
+        """Look up the decisions of these events; events without a decision are left out, as are imported ones."""
+        ...
+
+    def known_events(self, model: str, event_ids: list[str]) -> dict[str, int]:
+        """Those of these events that have a decision, which may have been imported, with their last `seq`."""
+        ...
+
+    def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
+        """The newest decisions of a model after event `after` and up to event `until`, newest first."""
         ...
 
     def snapshots(self) -> list[tuple[str, int]]:

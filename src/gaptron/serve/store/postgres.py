@@ -17,7 +17,7 @@ from psycopg.rows import tuple_row
 
 from gaptron.errors import GaptronError, SettingError
 from gaptron.serve.events import Row
-from gaptron.serve.store import Found, Key, Redaction, Snapshot, StoreUnavailableError
+from gaptron.serve.store import Found, Key, Lifetime, Redaction, Snapshot, StoreUnavailableError, lifetimes_of
 from gaptron.serve.store.migrations import migrations
 
 LEASE = 10.0  # seconds without a heartbeat, after which a standby may terminate the leader's session
@@ -30,6 +30,9 @@ OLD_SNAPSHOTS = (
     "delete from snapshots where model = %s and seq < "
     "(select seq from snapshots where model = %s order by seq desc limit 1 offset 1)"
 )
+FORGET = [  # what is not needed of a deleted model
+    f"delete from {table} where model = %s and seq < %s" for table in ("snapshots", "replay_starts", "published")
+]
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -116,10 +119,15 @@ class PostgresStore:
                 writer.execute("insert into snapshots values (%s, %s, %s)", snapshot)
                 writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
             for redaction in redactions:
-                writer.execute(f"insert into replay_starts values (%s, %s, %s) {OR_REPLACE}", redaction.start)
+                if redaction.start is not None:
+                    writer.execute(f"insert into replay_starts values (%s, %s, %s) {OR_REPLACE}", redaction.start)
                 sql = "update log set body = one.body from unnest(%s::bigint[], %s::text[]) one (seq, body) "
                 columns = [list(column) for column in zip(*redaction.bodies)]
                 writer.execute(sql + "where log.seq = one.seq", columns)
+            for row in rows:
+                if row.kind == "deleted":
+                    for sql in FORGET:
+                        writer.execute(sql, (row.model, row.seq))
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -201,9 +209,10 @@ class PostgresStore:
         found = self._rows("select seq, at from log order by seq desc limit 1")
         return found[0] if found else (0, 0)
 
-    def models(self) -> list[tuple[str, int]]:
-        """Use the index of first rows."""
-        return self._rows("select model, seq from log where kind = 'created' order by seq")
+    def lifetimes(self) -> list[Lifetime]:
+        """Use the index of first and last rows."""
+        sql = "select model, kind, seq from log where kind in ('created', 'deleted') order by seq"
+        return lifetimes_of(self._rows(sql))
 
     def read(
         self, after: int = 0, model: str | None = None, until: int | None = None
@@ -239,7 +248,27 @@ class PostgresStore:
         for row in starmap(Row, self._rows(sql, (model, event_ids))):
             assert row.event_id is not None
             found.setdefault(row.event_id, {})[row.kind] = row
-        return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
+        return {
+            event_id: Found(rows["decided"], rows.get("outcome"))
+            for event_id, rows in found.items()
+            if "decided" in rows
+        }
+
+    def known_events(self, model: str, event_ids: list[str]) -> dict[str, int]:
+        """Use the index of events."""
+        sql = "select event_id, max(seq) from log where model = %s and event_id = any(%s) group by event_id"
+        return dict(self._rows(sql, (model, event_ids)))
+
+    def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
+        """Use the index of the model's events, backwards; drafts have no number yet."""
+        sql = (
+            f"select {_columns('a')}, {_columns('o')} from (select * from log where model = %s and kind = 'decided' "
+            "and seq > %s and seq <= %s order by seq desc limit %s) a left join lateral (select * from log one "
+            "where one.model = a.model and one.event_id = a.event_id and one.kind = 'outcome' limit 1) o on true "
+            "order by a.seq desc"
+        )
+        rows = self._rows(sql, (model, after, until, limit))
+        return [Found(Row(*row[:6]), None if row[6] is None else Row(*row[6:])) for row in rows]
 
     def snapshots(self) -> list[tuple[str, int]]:
         """List the snapshots."""

@@ -2,7 +2,7 @@
 
 The database runs in WAL mode with synchronous=FULL: a commit that returned is on disk. One connection writes and
 checkpoints, all others only read, because SQLite before 3.51.3 can damage a WAL file if two connections write or
-checkpoint at once. A lock on a separate file excludes a second server.
+checkpoint at once. A lock on a separate file excludes a second server. A folder on a read-only file system can be read.
 """
 
 import os
@@ -11,10 +11,11 @@ import threading
 from collections.abc import Iterable, Iterator
 from itertools import starmap
 from pathlib import Path
+from typing import IO
 
 from gaptron.errors import SettingError
 from gaptron.serve.events import Row
-from gaptron.serve.store import Found, Key, Redaction, Snapshot
+from gaptron.serve.store import Found, Key, Lifetime, Redaction, Snapshot, lifetimes_of
 from gaptron.serve.store.migrations import migrations
 
 try:
@@ -29,6 +30,9 @@ OLD_SNAPSHOTS = (
     "(select seq from snapshots where model = ? order by seq desc limit 1 offset 1)"
 )
 COLUMNS = "seq, model, kind, event_id, at, body"
+FORGET = [  # what is not needed of a deleted model
+    f"delete from {table} where model = ? and seq < ?" for table in ("snapshots", "replay_starts")
+]
 
 
 class SqliteStore:
@@ -38,12 +42,15 @@ class SqliteStore:
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
+        self._file = self.folder / FILE
+        self._lock: IO[str] | None = None  # None: the folder can only be read
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = open(self.folder / LOCK, "a")
         except OSError as error:
-            raise SettingError(f"--store {folder}: cannot be created or opened ({error.strerror or error})") from None
-        self._file = self.folder / FILE
+            if not self._file.exists():
+                detail = f"cannot be created or opened ({error.strerror or error})"
+                raise SettingError(f"--store {folder}: {detail}") from None
         self._writer: sqlite3.Connection | None = None
         self._readers = threading.local()
         self._all_readers: list[sqlite3.Connection] = []
@@ -52,6 +59,8 @@ class SqliteStore:
         """Lock the folder, open the file for writing, and migrate its tables."""
         if self._writer is not None:
             return True
+        if self._lock is None:
+            raise SettingError(f"{self.folder} can only be read: a service must be able to write to its store")
         if fcntl is not None:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,9 +102,14 @@ class SqliteStore:
                 writer.execute("insert or replace into snapshots values (?, ?, ?)", snapshot)
                 writer.execute(OLD_SNAPSHOTS, (snapshot.model, snapshot.model))
             for redaction in redactions:
-                writer.execute("insert or replace into replay_starts values (?, ?, ?)", redaction.start)
+                if redaction.start is not None:
+                    writer.execute("insert or replace into replay_starts values (?, ?, ?)", redaction.start)
                 changed = [(body, seq) for seq, body in redaction.bodies]
                 writer.executemany("update log set body = ? where seq = ?", changed)
+            for row in rows:
+                if row.kind == "deleted":
+                    for sql in FORGET:
+                        writer.execute(sql, (row.model, row.seq))
             writer.execute("commit")
         except BaseException:
             if writer.in_transaction:
@@ -107,9 +121,10 @@ class SqliteStore:
         found = self._reading().execute("select seq, at from log order by seq desc limit 1").fetchone()
         return found or (0, 0)
 
-    def models(self) -> list[tuple[str, int]]:
-        """Use the index of first rows."""
-        return self._reading().execute("select model, seq from log where kind = 'created' order by seq").fetchall()
+    def lifetimes(self) -> list[Lifetime]:
+        """Use the index of first and last rows."""
+        sql = "select model, kind, seq from log where kind in ('created', 'deleted') order by seq"
+        return lifetimes_of(self._reading().execute(sql).fetchall())
 
     def read(
         self, after: int = 0, model: str | None = None, until: int | None = None
@@ -144,7 +159,33 @@ class SqliteStore:
             for row in starmap(Row, self._reading().execute(sql, (model, *chunk))):
                 assert row.event_id is not None
                 found.setdefault(row.event_id, {})[row.kind] = row
-        return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
+        return {
+            event_id: Found(rows["decided"], rows.get("outcome"))
+            for event_id, rows in found.items()
+            if "decided" in rows
+        }
+
+    def known_events(self, model: str, event_ids: list[str]) -> dict[str, int]:
+        """Use the index of events."""
+        found: dict[str, int] = {}
+        for start in range(0, len(event_ids), MAX_ROWS):
+            chunk = event_ids[start : start + MAX_ROWS]
+            placeholders = ",".join("?" * len(chunk))
+            sql = (
+                f"select event_id, max(seq) from log where model = ? and event_id in ({placeholders}) group by event_id"
+            )
+            found.update(self._reading().execute(sql, (model, *chunk)).fetchall())
+        return found
+
+    def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
+        """Use the index of the model's events, backwards."""
+        sql = (
+            f"select {_columns('a')}, {_columns('o')} from log a left join log o on o.model = a.model "
+            "and o.event_id = a.event_id and o.kind = 'outcome' "
+            "where a.model = ? and a.kind = 'decided' and a.seq > ? and a.seq <= ? order by a.seq desc limit ?"
+        )
+        rows = self._reading().execute(sql, (model, after, until, limit))
+        return [Found(Row(*row[:6]), None if row[6] is None else Row(*row[6:])) for row in rows]
 
     def snapshots(self) -> list[tuple[str, int]]:
         """List the snapshots."""
@@ -180,7 +221,8 @@ class SqliteStore:
             if connection is not None:
                 connection.close()
         self._writer, self._all_readers, self._readers = None, [], threading.local()
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None:
@@ -199,8 +241,17 @@ class SqliteStore:
         if not self._file.exists():
             raise SettingError(f"{self.folder} contains no store")
         url = f"{self._file.absolute().as_uri()}?mode=ro"
+        if self._lock is None and not Path(f"{self._file}-wal").exists():
+            url += "&immutable=1"  # SQLite would create files to share with a writer
         reader = sqlite3.connect(url, uri=True, isolation_level=None, check_same_thread=False)
-        reader.execute("pragma query_only = on")
+        try:
+            reader.execute("pragma query_only = on")
+            reader.execute("select 1 from log limit 1")
+        except sqlite3.OperationalError as error:
+            reader.close()
+            if self._lock is not None:
+                raise
+            raise SettingError(f"{self._file} cannot be read ({error}): copy the whole folder") from None
         return reader
 
 

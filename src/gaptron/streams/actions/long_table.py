@@ -31,10 +31,10 @@ from gaptron.streams.actions.ids import NO_IDS
 from gaptron.streams.actions.rounds import PLAYED, REWARDS, RIGHT, NamedRounds, Round, RoundCollector, short_id
 from gaptron.streams.columns import Column, check_unique, find_column
 from gaptron.streams.raw_chunk import ErrorAt
+from gaptron.streams.separator import SEPARATORS
 from gaptron.streams.source import Source
 from gaptron.types import Flags, Integers
 
-DELIMITERS = {"csv": ",", "tsv": "\t"}
 USUAL = {
     "round": ("round",),
     "action": ("action",),
@@ -237,11 +237,11 @@ def _changes(cells: list[Any]) -> Flags:
 
 def read_cells(source: Source, format: str) -> CellTable:
     """Read all cells of a table; `format` is csv, tsv or parquet."""
-    return _parquet(source) if format == "parquet" else _text(source, DELIMITERS[format])
+    return _parquet(source) if format == "parquet" else _text(source, SEPARATORS[format])
 
 
-def _text(source: Source, delimiter: str) -> CellTable:
-    options = csv_text.CsvOptions(header=True, delimiter=delimiter, numeric=False, labelled=False)
+def _text(source: Source, separator: str) -> CellTable:
+    options = csv_text.CsvOptions(header=True, usual=separator, numeric=False, labelled=False)
     for chunk in csv_text.read(source, None, options, lambda chunk: chunk):
         return _cells(chunk.table(), chunk.text.error_at, text=True)
     raise StreamError(source.name, "contains no rounds")

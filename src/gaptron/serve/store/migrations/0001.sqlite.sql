@@ -9,7 +9,8 @@ create table log (
     unique (model, event_id, kind)
 ) strict;
 
-create index first_rows on log (seq, model) where kind = 'created';
+-- When each model was created and deleted.
+create index lifetimes on log (seq, model, kind) where kind in ('created', 'deleted');
 
 -- The events of one model, so that a start does not read those of the others.
 create index of_model on log (model, seq);
