@@ -167,7 +167,7 @@ class Coordinator:
         if name in self.models or name in self.quarantined:
             raise RefusedError(409, "already-exists", f"a model named {name!r} exists already")
         if len(self.models) + len(self.quarantined) >= MAX_MODELS:
-            raise invalid(f"a service has at most {MAX_MODELS} models")
+            raise invalid(f"a service has at most {MAX_MODELS} models: delete one first")
 
     async def change(self, name: str, change: ModelChange) -> Model:
         """Change the configuration of a model, or add labels."""

@@ -78,7 +78,8 @@ class ReportCache:
     async def get(self, coordinator: Coordinator, model: Model) -> dict[str, Any]:
         """Return the report of a model; compute it if it is old and the model has changed."""
         made_at, seq, made = self._reports.get(model.name, (0.0, -1, {}))
-        if time.monotonic() - made_at > MAX_AGE and seq != model.seq:
+        is_of_deleted = seq < model.first_seq  # a model that had the same name
+        if is_of_deleted or (time.monotonic() - made_at > MAX_AGE and seq != model.seq):
             facts = Facts(coordinator, model)
             made = await asyncio.to_thread(report, facts)
             self._reports[model.name] = time.monotonic(), facts.seq, made

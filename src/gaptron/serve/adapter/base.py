@@ -304,7 +304,7 @@ def check_numbers(x: tuple[float, ...] | SparseX, width: int | None) -> None:
     """Refuse numbers that are not those of an example with `width` features."""
     if not isinstance(x, SparseX):
         if width is not None and len(x) != width:
-            raise invalid(f"x has {len(x)} numbers; the model has {width} features")
+            raise invalid(f"x has length {len(x)}; the number of features of this model is {width}")
         return
     if width is None:
         raise invalid('a sparse x needs the number of features: create the model with "features": number')
@@ -313,7 +313,7 @@ def check_numbers(x: tuple[float, ...] | SparseX, width: int | None) -> None:
     if len(set(x.indices)) != len(x.indices):
         raise invalid("x contains an index twice")
     if any(index >= width for index in x.indices):
-        raise invalid(f"x contains index {max(x.indices)}; the model has {width} features, starting at 0")
+        raise invalid(f"x contains index {max(x.indices)}; indices of this model are below {width}")
 
 
 def as_matrix(rows: list[Any], width: int | None) -> Any:

@@ -206,7 +206,8 @@ def open_store(location: str) -> Store:
         try:
             from gaptron.serve.store.postgres import PostgresStore  # noqa: PLC0415
         except ImportError:
-            raise SettingError("PostgreSQL needs psycopg: pip install 'gaptron[postgres]'") from None
+            problem = "PostgreSQL needs psycopg: pip install '.[postgres]' in gaptron's source folder"
+            raise SettingError(problem) from None
         return PostgresStore(location)
     if "://" in location:
         raise SettingError(f"--store {location}: a store is a folder or postgresql://...")
