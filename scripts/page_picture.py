@@ -86,4 +86,6 @@ def _screenshot(browser: Browser, place: str, text: str, height: int, scheme: st
     page.close()
     with Image.open(path) as picture:
         # Few colours, so that the files are small.
-        picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+        picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            path, optimize=True
+        )
