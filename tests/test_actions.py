@@ -318,6 +318,14 @@ def test_warming_up_changes_nothing_and_compiles_both_ways():
         assert portrait(who) == before
 
 
+def test_warming_up_says_what_one_round_at_a_time_needs():
+    for layout in LAYOUTS:
+        who = Learner("softmax", actions=True, n_features=3, feedback="full")
+        with pytest.raises(SettingError, match="norm="):
+            who.warm_up(sparse=layout == "sparse")
+        who.warm_up(LAYOUTS[layout](PHI), one_by_one=False)
+
+
 def test_another_thread_is_refused_while_one_plays():
     offers, right = world(3_000, most=2)
     who, refused = learner("bandit"), []
@@ -591,6 +599,15 @@ def test_a_preview_has_scores_and_distribution_in_one_pass():
     assert preview.distribution.tolist() == p[[0, 2]].tolist()
     assert [preview.actions[k] for k in preview.order] == who.rank(PHI, available=[2, 0])
     assert portrait(who) == before
+
+
+@pytest.mark.parametrize(("algorithm", "feedback"), ABLE)
+def test_every_algorithm_learns_from_a_decision_of_another_policy(algorithm, feedback):
+    who = able(algorithm, feedback)
+    given = {"truth": 1} if feedback == "full" else {"correct": True}
+    for propensity in (0.3, 1.0):
+        who.learn_logged(actions=PHI, action=0, propensity=propensity, **given)
+    assert who.decided == 2 and np.isfinite(who.weights).all()
 
 
 @pytest.mark.parametrize(

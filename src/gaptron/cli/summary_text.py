@@ -89,7 +89,7 @@ def _show_theory(summary: dict[str, Any]) -> None:
         line("mistakes stay below", proved["mistakes"], f"always, with probability {1 - proved['delta']:.0%}", 1)
     line("mistakes of the top label", summary["top_mistakes"])
     for pair in summary["confused"]:
-        print_line(f"  {pair['truth']} predicted as {pair['top']}: {pair['rounds']:,} times")
+        print_line(f"  {pair['truth']} predicted as {pair['top']}: {pair['rounds']:,}×")
     _show_bound(summary, line)
     observed = summary["observed"]
     if summary["why_not_observed"]:
