@@ -1,6 +1,6 @@
 // Other algorithms that learn from the same events without deciding, compared with the model.
 
-import { call, optional } from "./api.js";
+import { call } from "./api.js";
 import { estimate } from "./chart.js";
 import { button, explained, field, h, nameField, named, note, patch } from "./dom.js";
 import { DASH, interval, measure, plural, signed, time } from "./format.js";
@@ -46,10 +46,8 @@ export function view(root, model, path) {
   const promote = (name) => confirm(`Let ${name} decide from now on? The log keeps the change.`) && act("promote", { method: "POST", body: { challenger: name } }, `${name} decides now.`);
 
   async function refresh(info) {
-    const found = await optional(`${path}/challengers`);
-    const challengers = found?.challengers ?? [], rewards = info.actions;
-    form.hidden = found === null;
-    patch(body, challengers.length === 0 ? h("p", found ? "There is no challenger yet." : "This service has no challengers.") :
+    const { challengers = [] } = await call(`${path}/challengers`), rewards = info.actions;
+    patch(body, challengers.length === 0 ? h("p", "There is no challenger yet.") :
       challengers.map((one) => h("section.tile", { "data-key": one.name },
         h("div.row.apart", h("h3", named(one.name)), h("div.row", button("Promote", () => promote(one.name), { "aria-label": `Promote ${one.name}` }), button("Remove", () => remove(one.name), { "aria-label": `Remove ${one.name}` }))),
         h("p", `${one.algorithm} `, h("code", JSON.stringify(one.settings)), `, ${plural(one.decisions, "decision")} with outcome since ${time(one.since)}`),
