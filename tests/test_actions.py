@@ -18,6 +18,7 @@ from gaptron import (
     NoBoundError,
     SettingError,
 )
+from gaptron.algorithms import load
 from gaptron.learner import model_file
 from tests.conftest import portrait
 from tests.plain_actions import LAYOUTS, give_feedback, learner, together, world
@@ -87,6 +88,23 @@ def test_chunks_single_precision_and_lists_of_rounds():
     assert single.play(narrow, right).mistakes < 1_200
     with pytest.raises(NoBoundError):
         _ = single.certificate
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("algorithm", "feedback"), [each for each in ABLE if load(each[0]).CARD.single])
+def test_single_precision_takes_half_the_memory_and_gives_nearly_the_same(algorithm, feedback, layout, tmp_path):
+    offers, right = world(200, most=6)
+    double, single = (able(algorithm, feedback, precision=precision) for precision in ("double", "single"))
+    for who in (double, single):
+        who.play(together(offers[:1], layout), right[:1])
+    assert single._engine.state.W.dtype == np.float32 and double._engine.state.W.dtype == np.float64
+    for Phi, y in zip(offers[1:], right[1:]):
+        for who in (double, single):
+            given = {"truth": y} if feedback == "full" else {"correct": y == 0}
+            who.learn_logged(actions=LAYOUTS[layout](Phi), action=0, propensity=0.5, **given)
+        np.testing.assert_allclose(single.scores(Phi), double.scores(Phi), rtol=1e-3, atol=1e-3)
+    single.save(tmp_path / "model")
+    assert portrait(Learner.load(tmp_path / "model")) == portrait(single)
 
 
 @pytest.mark.parametrize(("algorithm", "feedback"), [each for each in ABLE if each[1] == "bandit"])
@@ -316,6 +334,14 @@ def test_warming_up_changes_nothing_and_compiles_both_ways():
         who.warm_up(sparse=layout == "sparse")
         who.warm_up(LAYOUTS[layout](PHI))
         assert portrait(who) == before
+
+
+def test_warming_up_says_what_one_round_at_a_time_needs():
+    for layout in LAYOUTS:
+        who = Learner("softmax", actions=True, n_features=3, feedback="full")
+        with pytest.raises(SettingError, match="norm="):
+            who.warm_up(sparse=layout == "sparse")
+        who.warm_up(LAYOUTS[layout](PHI), one_by_one=False)
 
 
 def test_another_thread_is_refused_while_one_plays():
@@ -591,6 +617,15 @@ def test_a_preview_has_scores_and_distribution_in_one_pass():
     assert preview.distribution.tolist() == p[[0, 2]].tolist()
     assert [preview.actions[k] for k in preview.order] == who.rank(PHI, available=[2, 0])
     assert portrait(who) == before
+
+
+@pytest.mark.parametrize(("algorithm", "feedback"), ABLE)
+def test_every_algorithm_learns_from_a_decision_of_another_policy(algorithm, feedback):
+    who = able(algorithm, feedback)
+    given = {"truth": 1} if feedback == "full" else {"correct": True}
+    for propensity in (0.3, 1.0):
+        who.learn_logged(actions=PHI, action=0, propensity=propensity, **given)
+    assert who.decided == 2 and np.isfinite(who.weights).all()
 
 
 @pytest.mark.parametrize(

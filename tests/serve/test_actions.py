@@ -196,6 +196,28 @@ def test_full_information_learns_from_the_right_action(news: Served) -> None:
     assert news.model("right").version == 40
 
 
+def test_full_information_learns_from_what_the_caller_played_with_any_propensity(news: Served) -> None:
+    spec = {"name": "right", "feedback": "full", "algorithm": "advised-gaptron", "mode": "shadow"}
+    assert make_news(news, **spec).status_code == 201
+    for visit in visits(3):
+        action = visit["actions"][0]["id"]
+        made = choose(news, {**visit, "played": {"action": action, "propensity": 0.25}}, "right")
+        assert made.status_code == 201, made.text
+        assert news.send_outcome(visit["event_id"], "right", action=action).status_code == 200
+    assert news.model("right").version == 3
+    assert news.call("GET", "/v1/models/right/report").json()["learned"] == 3
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("algorithm", "feedback"), [("softmax", "full"), ("squarecb", "bandit")])
+def test_a_model_whose_algorithm_needs_the_norm_is_refused_without_it(
+    news: Served, algorithm: str, feedback: str, sparse: bool
+) -> None:
+    spec = {"name": "rows", "algorithm": algorithm, "feedback": feedback, "features": 20_000 if sparse else 3}
+    assert "norm=" in problem(make_news(news, **spec), 422, "invalid")
+    assert make_news(news, **spec, settings={"norm": 2.0}).status_code == 201
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_actions_may_be_rows_of_numbers(news: Served, sparse: bool) -> None:
     make_news(news, name="rows", features=4, epsilon=0.1)

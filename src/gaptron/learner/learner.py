@@ -932,7 +932,7 @@ class Learner:
                 X = sp.csr_array(zeros) if sparse else zeros
             rounds, right = given.rounds(X)[:1], 0
             as_sparse = rounds.sparse if self._engine.state is None else sparse
-            given.engine.begin(rounds.width, as_sparse, rounds.longest or 1.0)
+            given.engine.begin(rounds.width, as_sparse, None if one_by_one else rounds.longest or 1.0)
         if one_by_one:
             self.learn(self.decide(actions=rounds[0]), **({"action": right} if full else {"correct": True}))
             if not self._engine.algorithm.CARD.own_coin:

@@ -259,7 +259,7 @@ def late_fields(settings: Settings) -> tuple[str, ...]:
 
 def adopt_logged(settings: Settings, scratch: Any, propensity: float) -> None:
     """A decision that another policy drew with a propensity below 1 was not an exploiting one."""
-    if propensity < 1.0:
+    if propensity < 1.0 and not isinstance(settings, FULL):
         scratch.decision[0].exploiting = 0
 
 

@@ -1,12 +1,14 @@
 // Other algorithms that learn from the same events without deciding, compared with the model.
 
-import { call, optional } from "./api.js";
+import { call } from "./api.js";
 import { estimate } from "./chart.js";
 import { button, explained, field, h, nameField, named, note, patch } from "./dom.js";
-import { interval, measure, plural, rate, time } from "./format.js";
+import { DASH, interval, measure, plural, signed, time } from "./format.js";
 
 export const title = "Challengers";
 const TEXT = { better: "better than the model", worse: "worse than the model", unknown: "not decided yet" };
+
+const points = (share) => (share === null ? DASH : `${signed((100 * share).toFixed(1), share)} points`);
 
 export function view(root, model, path) {
   const message = h("p", { role: "status" }), body = h("div");
@@ -44,15 +46,13 @@ export function view(root, model, path) {
   const promote = (name) => confirm(`Let ${name} decide from now on? The log keeps the change.`) && act("promote", { method: "POST", body: { challenger: name } }, `${name} decides now.`);
 
   async function refresh(info) {
-    const found = await optional(`${path}/challengers`);
-    const challengers = found?.challengers ?? [], rewards = info.actions;
-    form.hidden = found === null;
-    patch(body, challengers.length === 0 ? h("p", found ? "There is no challenger yet." : "This service has no challengers.") :
+    const { challengers = [] } = await call(`${path}/challengers`), rewards = info.actions;
+    patch(body, challengers.length === 0 ? h("p", "There is no challenger yet.") :
       challengers.map((one) => h("section.tile", { "data-key": one.name },
         h("div.row.apart", h("h3", named(one.name)), h("div.row", button("Promote", () => promote(one.name), { "aria-label": `Promote ${one.name}` }), button("Remove", () => remove(one.name), { "aria-label": `Remove ${one.name}` }))),
         h("p", `${one.algorithm} `, h("code", JSON.stringify(one.settings)), `, ${plural(one.decisions, "decision")} with outcome since ${time(one.since)}`),
         h("div.bars", h("div.name", "challenger"), estimate(one, rewards, measure(rewards)), h("small", interval(one, rewards)), h("div.name", "model"), estimate(one.live, rewards, measure(rewards)), h("small", interval(one.live, rewards))),
-        h("p", "Difference: ", explained(rate(one.difference.error_rate, false), `Its error rate minus that of the model on the same decisions: ${interval(one.difference)}.`), `, ${interval(one.difference)}`),
+        h("p", "Difference: ", explained(points(one.difference.error_rate), "Its error rate minus that of the model in the same decisions; below zero it is better."), `, ${points(one.difference.low)} to ${points(one.difference.high)}`),
         one.stopped ? h("p.warning", `Stopped: ${one.stopped}`) : h("p", { class: one.comparison === "better" ? "good" : "note" }, (TEXT[one.comparison] ?? TEXT.unknown) + (one.decisions_needed ? `: about ${plural(one.decisions_needed, "more decision")} needed` : "")))));
   }
   return refresh;

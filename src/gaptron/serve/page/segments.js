@@ -2,7 +2,7 @@
 
 import { call } from "./api.js";
 import { estimate } from "./chart.js";
-import { h, named, note, patch } from "./dom.js";
+import { explained, h, named, note, patch } from "./dom.js";
 import { count, measure, plural } from "./format.js";
 
 export const title = "Segments";
@@ -17,7 +17,7 @@ export function view(root, model, path) {
     const { segments } = await call(`${path}/segments`), rewards = info.actions;
     patch(body, segments.length === 0 ? h("p", "Nothing yet: segments appear when decisions have named features that are words, true or false.") :
       segments.map((segment) => h("section", { "data-key": `${segment.of_action ? "action" : "context"} ${segment.feature}` }, h("h3", named(segment.feature), segment.of_action && " of the action played"),
-        h("div.bars", h("div.head.name", "Value"), h("div.head", measure(rewards)), h("div.head", "Decisions"),
+        h("div.bars", h("div.head.name", "Value"), h("div.head", measure(rewards)), h("div.head", explained("Decisions", "How many decisions had this value, and how many of them were learned from.")),
           segment.values.map((one) => [h("div.name", named(String(one.value))), estimate(one, rewards, `${measure(rewards)} of ${plural(one.outcomes, "outcome")}`),
             h("div", `${count(one.decisions)}, ${count(one.outcomes)} with outcome`)])))));
   };
