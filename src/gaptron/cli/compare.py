@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from gaptron.cli import action_options, options
+from gaptron.cli.lines import print_line
 from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
@@ -189,7 +190,7 @@ def _has_times(path: str, reading: dict[str, Any]) -> bool:
 
     found = time_columns(path, **{k: v for k, v in reading.items() if k in ("format", "label", "header")})
     if found:
-        typer.echo(
+        print_line(
             f"gaptron: {path} has times ({found[0]}): its rounds are played in their order; --shuffle shuffles them",
             err=True,
         )
@@ -309,7 +310,8 @@ def _progress(n_cores: int) -> Iterator["Callbacks"]:
 
         def on_start(total: int, known: int, todo: "Sequence[tuple[Task, float]]") -> None:
             if todo:
-                typer.echo(f"gaptron: {len(todo):,} tasks, {_duration(duration(todo, n_cores), n_cores)}", err=True)
+                text = f"gaptron: {len(todo):,} tasks, {_duration(duration(todo, n_cores), n_cores)}"
+                bar.console.print(text, highlight=False)
             bar.update(tasks, total=total, completed=known, description="starting")
 
         def on_result(result: "Result") -> None:
