@@ -18,6 +18,7 @@ from gaptron import (
     NoBoundError,
     SettingError,
 )
+from gaptron.algorithms import load
 from gaptron.learner import model_file
 from tests.conftest import portrait
 from tests.plain_actions import LAYOUTS, give_feedback, learner, together, world
@@ -87,6 +88,23 @@ def test_chunks_single_precision_and_lists_of_rounds():
     assert single.play(narrow, right).mistakes < 1_200
     with pytest.raises(NoBoundError):
         _ = single.certificate
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("algorithm", "feedback"), [each for each in ABLE if load(each[0]).CARD.single])
+def test_single_precision_takes_half_the_memory_and_gives_nearly_the_same(algorithm, feedback, layout, tmp_path):
+    offers, right = world(200, most=6)
+    double, single = (able(algorithm, feedback, precision=precision) for precision in ("double", "single"))
+    for who in (double, single):
+        who.play(together(offers[:1], layout), right[:1])
+    assert single._engine.state.W.dtype == np.float32 and double._engine.state.W.dtype == np.float64
+    for Phi, y in zip(offers[1:], right[1:]):
+        for who in (double, single):
+            given = {"truth": y} if feedback == "full" else {"correct": y == 0}
+            who.learn_logged(actions=LAYOUTS[layout](Phi), action=0, propensity=0.5, **given)
+        np.testing.assert_allclose(single.scores(Phi), double.scores(Phi), rtol=1e-3, atol=1e-3)
+    single.save(tmp_path / "model")
+    assert portrait(Learner.load(tmp_path / "model")) == portrait(single)
 
 
 @pytest.mark.parametrize(("algorithm", "feedback"), [each for each in ABLE if each[1] == "bandit"])

@@ -214,6 +214,14 @@ def test_a_feature_with_several_words_keeps_them_all(tmp_path):
     assert stream.contexts[0] == {"tags.new": True, "tags.hot": True, "v.0": 1, "v.1": None, "v.2": 3}
 
 
+@pytest.mark.parametrize(("number", "value"), [("user:3", 3.0), ("user", True)])
+def test_a_feature_may_be_a_word_and_a_number_in_any_order(number, value, tmp_path):
+    for tokens in (f"user=student {number}", f"{number} user=student"):
+        path = tmp_path / "log.vw"
+        path.write_text(f"shared | {tokens}\n0:-1:0.8 'a |\n'b |\n")
+        assert open_actions(path).contexts[0] == {"user": value, "user=student": True}
+
+
 def test_a_byte_order_mark_comments_and_line_ends_of_windows(tmp_path):
     data = b"\xef\xbb\xbf" + ADF.replace("\n", "\r\n").encode()
     log = open_actions(written(tmp_path, "log.vw", data))

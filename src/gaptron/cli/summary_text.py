@@ -8,6 +8,7 @@ from gaptron.cli import settings
 from gaptron.cli.lines import print_line
 from gaptron.cli.run_statistics import frequencies
 
+NEARLY_ALL = -0.99  # change of the number of mistakes from which rounding would claim that none is left
 CHANGE = {"none": "about the same as before", "rise": "higher than before", "fall": "lower than before"}
 
 
@@ -66,7 +67,8 @@ def _against(majority: dict[str, Any], mistakes: int) -> str:
     if not majority["mistakes"]:
         return f"{always}, the only label"
     share = mistakes / majority["mistakes"] - 1.0
-    return f"{always}: the learner makes {abs(share):.0%} {'more' if share > 0.0 else 'fewer'} mistakes"
+    amount = "over 99%" if -1.0 < share < NEARLY_ALL else f"{abs(share):.0%}"
+    return f"{always}: the learner makes {amount} {'more' if share > 0.0 else 'fewer'} mistakes"
 
 
 # --- theory -------------------------------------------------------------------------------------------------

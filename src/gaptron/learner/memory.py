@@ -16,10 +16,10 @@ PRECISIONS = ("double", "single")
 
 
 def in_single(state: Any, names: tuple[str, ...]) -> Any:
-    """Convert these tables of a state to float32."""
+    """Convert these tables to float32; for actions, a state has only some of them."""
     from gaptron.kernels.rows import aligned_zeros  # noqa: PLC0415
 
-    tables = {name: aligned_zeros(getattr(state, name).shape, np.float32) for name in names}
+    tables = {name: aligned_zeros(getattr(state, name).shape, np.float32) for name in names if name in state._fields}
     for name, table in tables.items():
         table[...] = getattr(state, name)
     return state._replace(**tables)

@@ -291,9 +291,10 @@ class Coordinator:
         if kind in self._compiled:
             return
         if not sparse or isinstance(features, int):
-            spec = structs.replace(model.live_spec, features=features)
-            with suppress(InputError, SettingError):  # deciding refuses what does not work
-                await asyncio.to_thread(adapter.try_out, spec, sparse=sparse)
+            specs = [model.live_spec, *[model.spec_of(one.spec) for one in model.challengers.values()]]
+            for spec in specs:
+                with suppress(InputError, SettingError):  # deciding refuses what does not work
+                    await asyncio.to_thread(adapter.try_out, structs.replace(spec, features=features), sparse=sparse)
         self._compiled.add(kind)
 
     async def find(self, name: str, event_id: str) -> DecisionRecord:

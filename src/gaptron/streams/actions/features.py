@@ -74,10 +74,11 @@ def put_token(found: dict[str, Any], name: str, value: float | None) -> None:
     if equals and column and word and value in (None, 1.0):
         if found.setdefault(column, word) != word:
             found[name] = True
-    elif value is None:
-        found[name] = True
-    else:
-        found[name] = finite(float(found.get(name) or 0.0) + value)
+        return
+    before = found.get(name)
+    if isinstance(before, str):  # a word of a feature with this name came first
+        found[f"{name}{EQUALS}{before}"], before = True, None
+    found[name] = True if value is None else finite(float(before or 0.0) + value)
 
 
 def finite(value: Any) -> Any:
