@@ -7,6 +7,7 @@ import { interval, measure, percent, plural, rate, value } from "./format.js";
 
 const EVERY = 5; // updates between two readings of the reports
 const MAX_REPORTS = 30;
+const EXAMPLE = { country: "NL", age: 31 };
 
 export function view(root) {
   const cards = h("div"), form = h("details", h("summary", "Create a model"));
@@ -71,6 +72,7 @@ async function create(form, message, snippets) {
   message.textContent = "Creating and compiling the model; this takes a few seconds.";
   try {
     const info = await call("v1/models", { method: "POST", body: spec });
+    if (!info.actions) await call(`${modelPath(info.name)}/preview`, { method: "POST", body: { features: EXAMPLE } }); // compiles, so that the first decision is fast
     message.replaceChildren(`The model ${info.name} is ready. `, h("a", { href: `#/${info.name}/overview` }, "Open it"));
     patch(snippets, snippetsOf(info));
     snippets.scrollIntoView({ block: "nearest" });
@@ -86,7 +88,7 @@ export const curlKey = () => (hasKey() ? ` -H "Authorization: Bearer $GAPTRON_KE
 
 export function snippetsOf(info) {
   const url = `${baseUrl()}/${modelPath(info.name)}/decisions`, choice = info.actions ? "action" : "label";
-  const example = Number.isInteger(info.features) ? Array(info.features).fill(0.5) : { country: "NL", age: 31 }; // either may be sent first
+  const example = Number.isInteger(info.features) ? Array(info.features).fill(0.5) : EXAMPLE; // either may be sent first
   const actions = { "offer-a": { price: 10 }, "offer-b": { price: 12 } };
   const body = JSON.stringify(info.actions ? { context: example, actions: Object.entries(actions).map(([id, features]) => ({ id, features })) } : Array.isArray(example) ? { x: example } : { features: example });
   const [[kind, right]] = Object.entries(info.feedback === "full" ? { [choice]: info.actions ? "offer-a" : info.labels[0] } : { correct: true });
