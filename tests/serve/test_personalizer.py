@@ -147,6 +147,14 @@ def test_event_ids_are_any_text(news: Served, base: str) -> None:
     assert news.call("POST", base + "/events/%ff/reward", {"value": 1}).status_code == 404
 
 
+@pytest.mark.parametrize("event", [".", ".."])
+def test_an_event_id_that_clients_remove_from_paths_is_refused(news: Served, event: str) -> None:
+    assert "another id" in error(rank(news, eventId=event), 400, "BadRequest")
+    page = news.call("POST", V2 + "/multislot/rank", {**BODY, "slots": SLOTS, "eventId": event})
+    assert "another id" in error(page, 400, "BadRequest")
+    assert news.service.coordinator._seq == 1
+
+
 @given(st.text(max_size=256), st.text(max_size=256))
 def test_every_event_id_has_its_own_id_in_the_service(one: str, other: str) -> None:
     for id in (one, other):

@@ -279,6 +279,17 @@ def test_a_log_is_the_same_when_it_is_written_and_read(name, source, text, tmp_p
         assert again.distribution.tolist() == log.distribution.tolist()
 
 
+def test_features_of_any_name_are_the_same_when_they_are_written_and_read(tmp_path):
+    context = {"_x": 1, "a=b": 1, "a": 3, "=": True, "C.z": 2, "": 5, "id": "p"}
+    actions = {"p": {"_y": "w", "id": "p", "i.id": "8", "A.q": 1, "k=v": True}, "q": {}}
+    line = {"context": context, "actions": actions, "played": "p", "probability": 0.5, "reward": 1}
+    log = open_actions(written(tmp_path, "log.jsonl", json.dumps(line)))
+    for name in ("again.jsonl", "again.dsjson"):
+        save_actions(log, tmp_path / name)
+        again = open_actions(tmp_path / name)
+        assert (again.contexts, again.actions) == ((context,), (actions,))
+
+
 def test_streams_without_decisions_are_written_as_json_lines_only(tmp_path):
     stream = open_actions(written(tmp_path, "s.csv", "round,action,n,m,right\n1,1,1,0,\n1,2,2,0,1\n2,3,3,1,1\n"))
     save_actions(stream, tmp_path / "s.jsonl")

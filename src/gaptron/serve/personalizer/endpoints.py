@@ -5,7 +5,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gaptron.event_id import new_event_id
 from gaptron.serve.coordinator import Coordinator
 from gaptron.serve.personalizer import configuration, slots, translate
 from gaptron.serve.personalizer.schemas import (
@@ -42,7 +41,7 @@ async def rank(request: Request) -> Response:
     body, service, name = await read_body(request, RankRequest), service_of(request), _model_name(request)
     service.check_decides()
     in_shadow = service.decisions.model(name).mode == "shadow"
-    id = body.event_id or new_event_id()
+    id = translate.given_or_new(body.event_id)
     played = translate.baseline(body) if in_shadow else None
     decision, _ = await service.decisions.decide(name, translate.decision_request(body, translate.event_id(id), played))
     return json_response(translate.rank_response(body, id, decision), 201)
@@ -79,7 +78,7 @@ async def rank_slots(request: Request) -> Response:
     body, service, name = await read_body(request, MultiSlotRankRequest), service_of(request), _model_name(request)
     service.check_decides()
     in_shadow = service.decisions.model(name).mode == "shadow"
-    id = body.event_id or new_event_id()
+    id = translate.given_or_new(body.event_id)
     taken: list[str] = []
     for one in slots.decision_requests(body, id, in_shadow=in_shadow):
         decision, _ = await service.decisions.decide(name, slots.without(one, taken))

@@ -7,13 +7,22 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from gaptron.event_id import new_event_id
 from gaptron.serve.personalizer.schemas import Objects, RankRequest, RankResponse, ScoredAction
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.schemas import EVENT_ID_PATTERN, Decision, DecisionRequest, Outcome, RewardRange
 from gaptron.streams.actions.features import flatten
 from gaptron.streams.json_lines import MalformedError
 
+DOTS = ".", ".."  # clients remove these from paths, so that no reward could name the event
 LONGEST_ESCAPED = 125  # with its prefix, as long as the service's ids may be
+
+
+def given_or_new(foreign: str | None) -> str:
+    """Return the id of an event that a request has, or a new one."""
+    if foreign in DOTS:
+        raise invalid(f"eventId {foreign!r} cannot be part of a path, so that no reward could name it: use another id")
+    return foreign or new_event_id()
 
 
 def event_id(foreign: str) -> str:

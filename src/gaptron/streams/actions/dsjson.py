@@ -9,7 +9,7 @@ line. Actions are numbered from 1, and the one played comes first in `a` and `p`
 The id of an action is its `_tag`, or else its feature id. Rounds with `_skipLearn` are left out.
 
 Lines that gaptron writes have the features of the context under C, and those of each action under A, beside i, its id
-for other programs; when they are read, these names are left out again.
+for other programs; when they are read, these names are left out again, and all others are taken as they are.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from typing import Any
 
 from gaptron.data.values import CLOSE
 from gaptron.streams.actions.costs import Costs
-from gaptron.streams.actions.features import JOIN, flatten
-from gaptron.streams.actions.ids import Ids
+from gaptron.streams.actions.features import flatten
+from gaptron.streams.actions.ids import TAG, Ids
 from gaptron.streams.actions.rounds import PLAYED, NamedRounds, Round, RoundCollector
 from gaptron.streams.json_lines import LogLines, MalformedError, encode, get, number, numbers, short
 from gaptron.streams.source import Source
@@ -57,9 +57,7 @@ def _round(line: dict[str, Any], costs: Costs, ids: Ids) -> Round:
         raise MalformedError("c._multi must be an array of at least one action")
     ours = line.get("VWState") == OURS
     actions = [_action(at, each, ids, ours) for at, each in enumerate(given)]
-    context = flatten(shared, "c", vw=True)
-    if ours:
-        context = _without_namespace(context, CONTEXT)
+    context = flatten(get(shared, CONTEXT), f"c.{CONTEXT}") if ours else flatten(shared, "c", vw=True)
     order, played, propensity = decision(line, len(actions))
     reward = costs.reward(number(get(line, "_label_cost"), "_label_cost"))
     return Round(context, actions, PLAYED, played, propensity, [reward], distribution(line, order, propensity))
@@ -67,16 +65,12 @@ def _round(line: dict[str, Any], costs: Costs, ids: Ids) -> Round:
 
 def _action(at: int, given: Any, ids: Ids, ours: bool) -> tuple[Any, dict[str, Any]]:
     what = f"action {at + 1} of c._multi"
-    features = flatten(given, what, vw=True)
+    own = ours and isinstance(given, dict)
+    features = flatten(get(given, ACTION), f"{ACTION} of {what}") if own else flatten(given, what, vw=True)
     tag = given.get("_tag")
     if tag is not None and not isinstance(tag, str):
         raise MalformedError(f"_tag of {what} is {short(tag)}, not a text")
-    action = ids.take(at, tag, features)
-    return action, _without_namespace(features, ACTION) if ours else features
-
-
-def _without_namespace(features: dict[str, Any], space: str) -> dict[str, Any]:
-    return {name.removeprefix(space + JOIN): value for name, value in features.items()}
+    return ids.take(at, tag, {} if own and ids.where in (None, TAG) else features), features
 
 
 def decision(line: dict[str, Any], K: int) -> tuple[list[int], int, float]:
