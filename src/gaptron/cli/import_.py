@@ -60,7 +60,8 @@ def import_(
 
     gaptron import http://127.0.0.1:8717 clicks.dsjson --model news
     """
-    from gaptron.cli.import_target import batches, open_target  # noqa: PLC0415
+    from gaptron.cli.import_target import open_target  # noqa: PLC0415
+    from gaptron.serve.import_batches import batches  # noqa: PLC0415
     from gaptron.serve.imported_files import prefix_of  # noqa: PLC0415
 
     if log == "-":

@@ -1,22 +1,15 @@
 """Where `gaptron import` sends decisions: a running service, or a store that nothing else uses."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
-import httpx
-import msgspec
-
-from gaptron.client.errors import ServiceError
-from gaptron.client.messages import body_of, url_part
 from gaptron.errors import SettingError
+from gaptron.serve.import_batches import decisions_in
 from gaptron.serve.imports import import_decisions
 from gaptron.serve.management import model_info
-from gaptron.serve.schemas import MAX_BATCH, MAX_BODY_BYTES, Import, Imports, ModelInfo
+from gaptron.serve.schemas import Imports, ModelInfo
 from gaptron.serve.service import Options, Service
 from gaptron.serve.store import open_store
-
-TIMEOUT = 60.0  # seconds; a batch is learned from before the response
 
 
 class Target(Protocol):
@@ -38,43 +31,10 @@ class Target(Protocol):
 def open_target(location: str, model: str, key: str | None) -> Target:
     """Open the address of a running service, or a store."""
     if location.startswith(("http://", "https://")):
+        from gaptron.cli.import_service import ServiceTarget  # noqa: PLC0415
+
         return ServiceTarget(location, model, key)
     return StoreTarget(location, model)
-
-
-class ServiceTarget:
-    """A running service.
-
-    Args:
-        url: its address.
-        model: the name of the model.
-        key: a key with the role admin; None if the service has no keys.
-    """
-
-    def __init__(self, url: str, model: str, key: str | None) -> None:
-        headers = {"Content-Type": "application/json"} | ({} if key is None else {"Authorization": f"Bearer {key}"})
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT)
-        self._path = f"/v1/models/{url_part(model)}"
-
-    def info(self) -> ModelInfo:
-        """Describe the model."""
-        known = set(ModelInfo.__struct_fields__)
-        body = self._request("GET", self._path)
-        return msgspec.convert({name: value for name, value in body.items() if name in known}, ModelInfo)
-
-    def send(self, body: bytes) -> Imports:
-        """Import a batch: the JSON text of an `Import`."""
-        return msgspec.convert(self._request("POST", self._path + "/import", body), Imports)
-
-    def _request(self, method: str, path: str, content: bytes | None = None) -> dict[str, Any]:
-        try:
-            return body_of(self._client.request(method, path, content=content))
-        except httpx.HTTPError as problem:
-            raise ServiceError(f"the service cannot be reached: {problem}") from None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
 
 
 class StoreTarget:
@@ -107,29 +67,9 @@ class StoreTarget:
 
     def send(self, body: bytes) -> Imports:
         """Import a batch: the JSON text of an `Import`."""
-        decisions = msgspec.json.decode(body, type=Import).decisions
-        return self._runner.run(import_decisions(self._service.coordinator, self._name, decisions))
+        return self._runner.run(import_decisions(self._service.coordinator, self._name, decisions_in(body)))
 
     def close(self) -> None:
         """Save a snapshot and close the store."""
         self._runner.run(self._service.close())
         self._runner.close()
-
-
-def batches(decisions: Iterable[dict[str, Any]], prefix: str) -> Iterator[bytes]:
-    """Yield the bodies of requests that import all decisions, whose ids are the prefix and their number."""
-    lines: list[bytes] = []
-    size = 0
-    for number, decision in enumerate(decisions, 1):
-        line = msgspec.json.encode({"event_id": f"{prefix}-{number}"} | decision)
-        if lines and (len(lines) == MAX_BATCH or size + len(line) > MAX_BODY_BYTES // 2):
-            yield _body(lines)
-            lines, size = [], 0
-        lines.append(line)
-        size += len(line) + 1
-    if lines:
-        yield _body(lines)
-
-
-def _body(lines: list[bytes]) -> bytes:
-    return b'{"decisions":[%s]}' % b",".join(lines)
