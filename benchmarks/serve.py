@@ -1,15 +1,16 @@
 """The service under load: compared with a bare echo of the same framework, at a constant rate, and after restarts.
 
     python benchmarks/serve.py [--seconds 10] [--connections 16 64] [--store postgresql://...]
-    python benchmarks/serve.py --hold 600 --rate 1000 [--store postgresql://...]
+    python benchmarks/serve.py --hold 600 --rate 1000 [--challengers 2] [--console] [--store postgresql://...]
     python benchmarks/serve.py --actions 10 50 [--seconds 10] [--connections 16 64]
     python benchmarks/serve.py --vw [--seconds 10]
 
 The callers run in this process with asyncio and compete with the process of the service for the processors. Half of the
 requests are decisions, half are their outcomes. Compare ratios within one run, not absolute numbers of different runs.
 With --hold, requests are sent at fixed times, whether or not earlier ones got a response, and a latency counts from the
-time a request was due. In PostgreSQL, a new schema is created and dropped. With --actions, the requests for decisions
-between labels (100 numbers) are compared with those among so many actions of 20 named features and a context of 5.
+time a request was due; the model may have challengers, and a browser may show the console. In PostgreSQL, a new schema
+is created and dropped. With --actions, the requests for decisions between labels (100 numbers) are compared with those
+among so many actions of 20 named features and a context of 5.
 """
 
 import argparse
@@ -63,6 +64,7 @@ ROWS = [
 ]  # what a request has beside its event id
 SPEC = {"name": "m", "labels": [f"label-{k}" for k in range(10)], "features": 100}
 ACTIONS_SPEC = {"name": "m", "actions": True}
+CHALLENGERS = ["frugal-gaptron", "squarecb", "epsilon-greedy"]
 DECISIONS = "/v1/models/m/decisions"
 
 
@@ -317,9 +319,33 @@ def restarts(store: str, events: int) -> None:
         process.wait()
 
 
+@contextmanager
+def console(is_open: bool) -> Iterator[None]:
+    """A browser that shows the model."""
+    if not is_open:
+        yield
+        return
+    chromium = shutil.which("chromium") or sys.exit("--console needs chromium")
+    profile = tempfile.mkdtemp(prefix="gaptron-bench-")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
+    browser = subprocess.Popen([chromium, *flags, f"http://127.0.0.1:{PORT}/#/m/overview"], stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(5.0)
+        assert browser.poll() is None
+        yield
+    finally:
+        browser.terminate()
+        browser.wait()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
 def held(options: argparse.Namespace) -> None:
     with fresh_store(options.store) as store:
-        with server(*serve(store)) as process:
+        with server(*serve(store)) as process, console(options.console):
+            for algorithm in CHALLENGERS[: options.challengers]:
+                path = f"http://127.0.0.1:{PORT}/v1/models/m/challengers/{algorithm}"
+                made = httpx.put(path, json={"algorithm": algorithm, "settings": {"norm": 2.0}}, timeout=600)
+                assert made.status_code == 201, made.text
             before = processor(process)
             took, seconds = asyncio.run(at_a_rate(options.rate, options.hold, options.connections[-1]))
             cost = 1e6 * (processor(process) - before) / len(took)
@@ -391,6 +417,8 @@ def main() -> None:
     parser.add_argument("--store", default="", help="postgresql://...; by default a folder (SQLite)")
     parser.add_argument("--hold", type=float, default=0.0, help="hold a rate for this many seconds instead")
     parser.add_argument("--rate", type=float, default=1000.0, help="--hold: decisions per second, and as many outcomes")
+    parser.add_argument("--challengers", type=int, default=0, choices=range(4), help="--hold: of the model")
+    parser.add_argument("--console", action="store_true", help="--hold: a browser shows the console meanwhile")
     parser.add_argument("--actions", type=int, nargs="+", help="compare decisions among so many actions with labels")
     parser.add_argument(
         "--vw", action="store_true", help="measure Vowpal Wabbit's daemon instead: pip install vowpalwabbit"

@@ -18,7 +18,7 @@ from gaptron.client import Client
 URL, PORT = "http://127.0.0.1:8769", "8769"
 LABELS = ["mail", "chat", "phone"]
 COUNTRIES = ["NL", "DE", "FR", "US"]
-ROUNDS, WITH_FEEDBACK, NOISE = 5000, 0.95, 0.1
+ROUNDS, WITH_FEEDBACK, NOISE = 4000, 0.95, 0.1
 VIEWS = {  # name of the picture → place on the page, what to wait for, height, colour scheme
     "console": ("triage/overview", "in the last 1,000 outcomes", 1000, "light"),
     "console-live": ("triage/live", "newest first", 520, "light"),
@@ -63,10 +63,10 @@ def _wait(service: subprocess.Popen[bytes]) -> None:
 
 def _send_rounds() -> None:
     """Decide and give feedback; the true label depends on the country and the age, with noise."""
-    spec = {"name": "triage", "labels": LABELS, "epsilon": 0.05}
+    spec = {"name": "triage", "labels": LABELS, "epsilon": 0.05, "features": "auto"}
     httpx.post(f"{URL}/v1/models", json=spec, timeout=300).raise_for_status()
     rng = np.random.default_rng(0)
-    with Client(URL, "triage") as client:
+    with Client(URL, "triage", timeout=30.0) as client:
         for _ in range(ROUNDS):
             country, age = str(rng.choice(COUNTRIES)), int(rng.integers(18, 80))
             truth = "phone" if age > 55 else "mail" if country in ("NL", "DE") else "chat"
@@ -86,4 +86,6 @@ def _screenshot(browser: Browser, place: str, text: str, height: int, scheme: st
     page.close()
     with Image.open(path) as picture:
         # Few colours, so that the files are small.
-        picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+        picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            path, optimize=True
+        )

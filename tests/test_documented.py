@@ -162,6 +162,11 @@ def test_indices_are_set_lower_and_code_stays():
     )
 
 
+def test_the_glossary_has_each_word_once_and_in_order() -> None:
+    words = [word.lower() for word in re.findall(r"^\| ([^|]+) \| ", WRITTEN["reference/glossary.md"], re.M)][1:]
+    assert len(words) > 50 and words == sorted(set(words))
+
+
 @pytest.mark.parametrize("name", [name for name in WRITTEN if "/" in name])
 def test_a_page_begins_with_what_the_reader_can_do(name: str) -> None:
     title, first, *_ = WRITTEN[name].split("\n\n")

@@ -41,7 +41,7 @@ def test_what_sleeps_wakes_when_asked():
         _ = gaptron.Offline
     check = "import sys; sys.modules['river'] = None\nimport gaptron.river"
     run = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
-    assert "pip install 'gaptron[river]'" in run.stderr
+    assert "pip install '.[river]'" in run.stderr
 
 
 def test_the_version_is_the_packages():

@@ -52,7 +52,7 @@ def test_what_comes_with_an_extra_is_missed_by_its_name(extra):
         for path in imported()[name]:
             beside = [path, path.parent / "__init__.py", path.parent.parent / "__init__.py"]
             texts = [one.read_text(encoding="utf-8") for one in beside if one.exists()]
-            assert any(f"pip install 'gaptron[{extra}]'" in text for text in texts), path
+            assert any(f"pip install '.[{extra}]'" in text for text in texts), path
 
 
 def test_every_extra_is_documented():

@@ -1,4 +1,4 @@
-"""River adapter: `from gaptron.river import Classifier`. Needs the extra `gaptron[river]`."""
+"""River adapter: `from gaptron.river import Classifier`. Needs the extra `river`."""
 
 from gaptron.adapters.river import Classifier
 

@@ -15,7 +15,7 @@ from gaptron.types import Feedback
 from tests.algorithms.laws import GRAPH
 from tests.conftest import ON_SPARSE, noisy_stream, portrait
 
-pytest.importorskip("river", reason="River is not installed: pip install 'gaptron[river]'")
+pytest.importorskip("river", reason="River is not installed: pip install '.[river]'")
 
 from river import checks, datasets, evaluate, metrics, preprocessing
 

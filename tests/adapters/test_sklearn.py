@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -352,9 +353,48 @@ def test_full_information_has_no_rewards():
         OnlineClassifier("newtron", feedback="bandit", **NEEDS).fit(X, WORDS, rewards=np.full(len(X), 0.5))
 
 
+@pytest.mark.parametrize("value", [np.nan, "tablet"])
+def test_missing_values_and_words_name_the_remedy(value):
+    table = X.astype(object)
+    table[3, 1] = value
+    model = OnlineClassifier("softmax")
+    for call in (lambda: model.fit(table, WORDS), lambda: model.partial_fit(table, WORDS)):
+        with pytest.raises(InputError, match=r'OnlineClassifier\(features="auto"\) takes'):
+            call()
+    model.fit(X, WORDS)
+    with pytest.raises(InputError, match=r'OnlineClassifier\(features="auto"\) takes'):
+        model.predict(table)
+
+
+def test_a_table_by_name_keeps_its_names_and_warns_of_missing_columns():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: no table with named columns")
+    table = pandas.DataFrame({"device": ["phone", None, "tablet"] * 9, "age": [31.0, 25.0, None] * 9})
+    model = OnlineClassifier("softmax", features="auto", random_state=0).fit(table, ["a", "b", "c"] * 9)
+    assert model.feature_names_in_.tolist() == ["device", "age"] and model.n_features_in_ == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        turned = model.predict(table[["age", "device"]])
+        assert (turned == model.predict(table)).all()
+        model.predict(table.to_dict("records"))
+    with pytest.warns(UserWarning, match="X does not have the columns age, which count as missing"):
+        model.predict(table[["device"]])
+    wider = table.assign(country="FR")
+    model.partial_fit(wider, ["a", "b", "c"] * 9)
+    with pytest.raises(ValueError, match="27 rows"):
+        model.partial_fit(wider.assign(city="Lyon"), ["a", "b"])
+    assert model.feature_names_in_.tolist() == ["device", "age", "country"]
+    with pytest.warns(UserWarning, match="columns country"):
+        model.predict_proba(table)
+    assert model.fit(table[["age"]], ["a", "b", "c"] * 9).feature_names_in_.tolist() == ["age"]
+
+
 def test_unsupported_arguments_are_refused():
-    with pytest.raises(TypeError, match="sample_weight"):
+    with pytest.raises(TypeError, match=r"does not take sample_weight.*partial_fit"):
         OnlineClassifier().fit(X, WORDS, sample_weight=np.ones(len(X)))
+    with pytest.raises(TypeError, match="class_weight"):
+        OnlineClassifier().fit(X, WORDS, class_weight="balanced")
+    with pytest.raises(TypeError, match="class_weight"):
+        OnlineClassifier(class_weight="balanced")
     with pytest.raises(NotFittedError):
         _ = OnlineClassifier().t_
     assert not hasattr(OnlineClassifier(), "coef_")

@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -368,3 +369,27 @@ def test_results_are_listed_merged_and_exported(out, tmp_path):
 def test_results_that_cannot_be_read_or_written(words, problem, out):
     with pytest.raises(GaptronError, match=problem):
         CliRunner().invoke(app, ["results", *(w.format(out=out) for w in words)], catch_exceptions=False)
+
+
+# --- order and intervals ------------------------------------------------------------------------------------
+
+
+def days(path: Path, column: str = "day") -> Path:
+    lines = [f"2026-03-{1 + t // 4:02d},{t % 3},{'ab'[t * t % 3 == 0]}" for t in range(100)]
+    path.write_text(f"{column},x,label\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_a_table_with_times_is_compared_in_its_order_and_equal_runs_have_no_interval(tmp_path: Path):
+    words = ["-a", "perceptron,arow", "--feedback", "full", "--seeds", "3", "--no-grid", "--jobs", "1", "--no-report"]
+    file = str(days(tmp_path / "days.csv"))
+    result = CliRunner().invoke(app, ["compare", file, *words, "-o", str(tmp_path / "kept")], catch_exceptions=False)
+    said = f"{file} has times (day): its rounds are played in their order; --shuffle shuffles them"
+    assert said in " ".join(result.output.split())
+    assert "6 tasks, about" in result.output
+    assert "±" not in result.output and "(3 equal runs: no interval)" in " ".join(result.output.split())
+    for more in (["--shuffle"], ["--in-order"]):
+        shown = CliRunner().invoke(
+            app, ["compare", file, *words, *more, "-o", str(tmp_path / more[0])], catch_exceptions=False
+        )
+        assert "has times" not in shown.output and ("±" in shown.output) == (more == ["--shuffle"])

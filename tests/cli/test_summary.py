@@ -67,7 +67,10 @@ def test_an_error_that_rises_asks_for_the_order_of_the_file(tmp_path):
 def test_bandit_feedback_on_two_labels_says_that_it_reveals_both(tmp_path):
     given = (str(write(tmp_path / "sales.csv", ["large", "small"] * 50)), "--label", "sold", "-a", "squarecb")
     text = flat(run("play", *given))
-    assert "next: of two labels, right or wrong reveals the true one" in text and "--feedback full learns from this" in text
+    assert (
+        "next: of two labels, right or wrong reveals the true one" in text
+        and "--feedback full learns from this" in text
+    )
     three = str(write(tmp_path / "three.csv", ["large", "small", "medium"] * 50))
     assert "of two labels" not in run("play", three, *given[1:])
 

@@ -24,7 +24,7 @@ from gaptron.streams import Stream, prepare
 from gaptron.streams.clicks import clicks
 from tests.experiments.small import stream, timeless, write
 
-pytest.importorskip("river", reason="River is not installed: pip install 'gaptron[river]'")
+pytest.importorskip("river", reason="River is not installed: pip install '.[river]'")
 
 from river import base, drift, forest, linear_model, multiclass
 from sklearn.linear_model import SGDClassifier
@@ -238,7 +238,7 @@ def test_a_missing_library_names_what_to_install(monkeypatch, tmp_path):
     cached, version = cache_stream(small(), tmp_path), TASK.version
     for module in [module for module in sys.modules if module.partition(".")[0] == "river"]:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(SettingError, match=re.escape(f"{AMF} needs River: pip install 'gaptron[river]'")):
+    with pytest.raises(SettingError, match=re.escape(f"{AMF} needs River: pip install '.[river]'")):
         PlannedAlgorithm(AMF)
     assert "needs River" in run_task(TASK, cached, version).error["message"]  # a worker without it
 

@@ -184,6 +184,6 @@ def test_the_default_plan_is_what_it_says():
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_plans_that_ship_are_plans(path):
     if "river:" in path.read_text():
-        pytest.importorskip("river", reason="River is not installed: pip install 'gaptron[river]'")
+        pytest.importorskip("river", reason="River is not installed: pip install '.[river]'")
     plan = read_plan(path)
     assert all(any(True for _ in plan.tasks(planned)) for planned in plan.streams)

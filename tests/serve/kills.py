@@ -18,7 +18,7 @@ import pytest
 
 from gaptron.serve.store import open_store
 from tests.serve.postgres import Cluster
-from tests.serve.process import PATIENCE, Callers, Process, make_triage, running
+from tests.serve.process import PATIENCE, Callers, Process, add_challenger, make_triage, running
 
 REDACTS = (  # like `gaptron serve --keep-days`, but all the time and after a fifth of a second
     "-c",
@@ -125,6 +125,7 @@ def kill_servers(place: str, folder: Path, kills: int, seed: int, *, redact: boo
             server.wait_ready()
             if turn == 0:
                 make_triage(server.url, **({"feedback_timeout": 5.0, "on_timeout": "wrong"} if redact else {}))
+                add_challenger(server.url)
             else:
                 slowest = max(slowest, time.monotonic() - started)
             ready = partial(has_redacted, place) if redact else lambda: True  # outcomes time out after 5 seconds
@@ -142,6 +143,7 @@ def kill_leaders(place: str, folder: Path, kills: int, seed: int) -> Killed:
             leader = ready_one(servers)
             if not done:
                 make_triage(leader.url)
+                add_challenger(leader.url)
             else:
                 slowest = max(slowest, time.monotonic() - started)
             if done >= kills:

@@ -154,3 +154,10 @@ class Callers:
 def make_triage(url: str, **more: Any) -> None:
     response = httpx.post(f"{url}/v1/models", json={**TRIAGE, **more}, timeout=PATIENCE)
     assert response.status_code == 201, response.text
+
+
+def add_challenger(url: str) -> None:
+    """A learner beside the live one, whose state is part of the model's."""
+    body = {"algorithm": "banditron", "settings": {"gamma": 0.1}}
+    response = httpx.put(f"{url}/v1/models/triage/challengers/second", json=body, timeout=PATIENCE)
+    assert response.status_code == 201, response.text

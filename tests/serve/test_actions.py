@@ -380,7 +380,7 @@ def test_numbers_that_are_not_finite_are_no_json(news: Served) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ([{"id": "a", "x": [1.0, 2.0, 3.0]}], "action 'a': x has 3 numbers"),
+        ([{"id": "a", "x": [1.0, 2.0, 3.0]}], "action 'a': x has length 3"),
         ([{"id": "a", "x": {"indices": [4], "values": [1.0]}}], "action 'a': x contains index 4"),
         ([{"id": "a", "x": [1.0, 2.0, 3.0, 4.0]}, {"id": "b", "x": {"indices": [0], "values": [1.0]}}], "one form"),
         ([{"id": "a", "features": {"n": 1}}], "this model takes numbers"),

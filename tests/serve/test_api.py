@@ -155,7 +155,7 @@ def test_dense_and_sparse_examples_give_the_same_distribution(served: Served) ->
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"x": [0.3]}, "1 numbers; the model has 2"),
+        ({"x": [0.3]}, "x has length 1; the number of features of this model is 2"),
         ({"x": []}, "x"),
         ({}, "either x or features"),
         ({"x": [1, 2], "features": {"a": 1}}, "either x or features"),

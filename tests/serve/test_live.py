@@ -139,7 +139,8 @@ def test_a_preview_in_shadow_mode_needs_no_choice_of_the_caller(served: Served) 
 
 def test_a_preview_is_refused_as_a_decision_would_be(served: Served) -> None:
     served.decide("first")
-    assert "2 features" in problem(served.call("POST", "/v1/models/triage/preview", {"x": [1.0]}), 422, "invalid")
+    short = served.call("POST", "/v1/models/triage/preview", {"x": [1.0]})
+    assert "features of this model is 2" in problem(short, 422, "invalid")
     assert "nobody" in problem(served.call("POST", "/v1/models/nobody/preview", {"x": [1.0]}), 404, "not-found")
 
 

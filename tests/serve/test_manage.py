@@ -110,8 +110,10 @@ def test_a_deleted_model_is_gone_and_stays_gone(anywhere: Served) -> None:
 
 def test_its_name_may_be_used_again_with_a_new_history(anywhere: Served) -> None:
     lesson(anywhere, 5)
+    assert anywhere.call("GET", "/v1/models/triage/report").json()["learned"] == 5
     delete(anywhere)
     assert put(anywhere, "triage", labels=["mail", "fax"]).status_code == 201
+    assert anywhere.call("GET", "/v1/models/triage/report").json()["learned"] == 0
     shown = anywhere.call("GET", "/v1/models/triage").json()
     assert (shown["labels"], shown["decisions"], shown["learned"]) == (["mail", "fax"], 0, 0)
     assert anywhere.call("GET", "/v1/models/triage/decisions").json()["decisions"] == []

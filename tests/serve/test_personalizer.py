@@ -564,4 +564,4 @@ def test_the_model_of_the_documentation_can_be_created() -> None:
     spec = msgspec.json.decode(body, type=NewModel)
     assert (spec.actions, spec.feedback_timeout, spec.on_timeout) == (True, 600.0, "wrong")
     assert adapter_of(spec).learner.algorithm == "advised-gaptron"
-    assert set(re.findall(r"\(([\w-]+\.md)\)", page)) == {"production.md", "actions.md"}
+    assert set(re.findall(r"\(([\w-]+\.md)\)", page)) == {"production.md", "actions.md", "challengers.md"}

@@ -18,7 +18,7 @@ from gaptron.types import Feedback, SparseRow
 try:
     from river import base
 except ImportError as problem:
-    raise ImportError("gaptron.river needs River: pip install 'gaptron[river]'") from problem
+    raise ImportError("gaptron.river needs River: pip install '.[river]' in gaptron's source folder") from problem
 
 FIRST_WIDTH = 16  # columns before the first doubling
 

@@ -1,5 +1,8 @@
 """OnlineClassifier: a learner with the interface of a scikit-learn classifier."""
 
+import contextlib
+import warnings
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +26,7 @@ from gaptron.types import Matrix, Vector
 
 FLOATS = (np.float64, np.float32)
 SEEDS = 2**31 - 1
+LISTED = 8  # columns in a warning
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,17 +89,20 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- learning -------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, rewards: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, rewards: Any = None, **unsupported: Any) -> Self:
         """Learn from scratch, with `epochs` passes over the examples. The labels are those in y.
 
         Args:
             X: Examples.
             y: True labels.
             rewards: Under bandit feedback, the reward of the true label of each example, from 0 to 1; by default 1.
+            unsupported: Refused; `sample_weight` is an argument of `partial_fit`.
 
         Returns:
             The estimator.
         """
+        if unsupported:
+            raise TypeError(_refusal(next(iter(unsupported))))
         load(self.algorithm)  # refuse an unknown name before looking at the data
         if not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
             raise SettingError(f"epochs={self.epochs!r} must be an integer of at least 1")
@@ -111,6 +118,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if learner is not None:
                 mistakes += learner.play(taken(examples, order), y[order], rewards=_select(rewards, order)).mistakes
         self._store(learner, classes, mistakes, int(self.epochs))
+        self._note_columns(X, [])
         self._closed = False
         return self
 
@@ -143,6 +151,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         mistakes = learner.play(self._with_intercept(X), y, rewards=rewards).mistakes if learner is not None else 0
         self._store(learner, labels, mistakes + (0 if first else self.mistakes_), 1 if first else self.n_iter_ + 1)
+        self._note_columns(X, [] if first else list(getattr(self, "feature_names_in_", [])))
         self._closed = closed
         return self
 
@@ -176,8 +185,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
         if self.features is None:
-            X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
+            with _features_hint():
+                X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=FLOATS)
         else:
+            if not reset:
+                self._warn_about_columns(X)
             y = column_or_1d(y)
             if n_rows_by_name(X) != len(y):
                 raise InputError(f"X has {n_rows_by_name(X)} rows but y has {len(y)} labels")
@@ -268,8 +280,31 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_examples(self, X: Any) -> Any:
         check_is_fitted(self)
         if self.features is not None:
+            self._warn_about_columns(X)
             return X
-        return self._with_intercept(validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS))
+        with _features_hint():
+            return self._with_intercept(validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS))
+
+    def _note_columns(self, X: Any, known: list[str]) -> None:
+        """Keep the names of the columns of a table, after those known; `partial_fit` may add some."""
+        if self.features is None:  # scikit-learn has kept them
+            return
+        names = list(dict.fromkeys([*known, *_column_names(X)]))
+        if names:
+            self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
+        else:
+            for name in ("feature_names_in_", "n_features_in_"):
+                self.__dict__.pop(name, None)
+
+    def _warn_about_columns(self, X: Any) -> None:
+        """Warn of a table without some of the columns that the model learned from."""
+        names, known = _column_names(X), getattr(self, "feature_names_in_", None)
+        if not names or known is None:
+            return
+        absent = [str(name) for name in known if name not in names]
+        if absent:
+            listed = ", ".join(absent[:LISTED]) + (f" and {len(absent) - LISTED} more" if len(absent) > LISTED else "")
+            warnings.warn(f"X does not have the columns {listed}, which count as missing", UserWarning, stacklevel=4)
 
     # --- the learned model -----------------------------------------------------------------------------------
 
@@ -305,6 +340,35 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.zeros((1, self.n_features_in_ + int(self.fit_intercept)))
         weights = self.learner_.weights
         return weights[1:] - weights[:1] if len(weights) == 2 else weights
+
+
+def _column_names(X: Any) -> list[str]:
+    """The columns of a pandas, polars or Arrow table; none of lists and arrays."""
+    names = X.column_names if hasattr(X, "num_rows") else getattr(X, "columns", [])
+    return [name for name in names if isinstance(name, str)]
+
+
+@contextlib.contextmanager
+def _features_hint() -> Iterator[None]:
+    """Say in errors about missing values and words how they can be learned from."""
+    try:
+        yield
+    except ValueError as problem:
+        text = str(problem)
+        if "NaN" not in text and "could not convert string" not in text:
+            raise
+        raise InputError(
+            f'{text}\nOnlineClassifier(features="auto") takes tables with words, missing values and times as they are.'
+        ) from None
+
+
+def _refusal(argument: str) -> str:
+    if argument == "sample_weight":
+        return (
+            "fit() does not take sample_weight, because it shuffles whole rounds: repeat the examples, or give whole "
+            "numbers to partial_fit(X, y, sample_weight=...)"
+        )
+    return f"fit() got an unexpected argument {argument!r}"
 
 
 def _select(rewards: Matrix | None, rows: NDArray[np.int64]) -> Matrix | None:

@@ -12,6 +12,7 @@ from gaptron.cli.abstain import abstain
 from gaptron.cli.algorithms import algorithms
 from gaptron.cli.compare import compare
 from gaptron.cli.evaluate import evaluate
+from gaptron.cli.import_ import import_
 from gaptron.cli.keys import keys
 from gaptron.cli.options import in_options
 from gaptron.cli.paper import paper
@@ -66,6 +67,7 @@ app.command()(algorithms)
 app.command()(paper)
 app.command()(serve)
 app.command()(replay)
+app.command("import")(import_)
 app.command()(keys)
 app.command()(warm)
 

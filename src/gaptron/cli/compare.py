@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from gaptron.cli import action_options, options
+from gaptron.cli.lines import print_line
 from gaptron.cli.table import show
 from gaptron.errors import SettingError
 
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from gaptron.experiments.backends import Backend
     from gaptron.experiments.compare import Callbacks
     from gaptron.experiments.plan import Plan
-    from gaptron.experiments.task import Result
+    from gaptron.experiments.task import Result, Task
 
 WHAT, DATA, HOW, OUT = map(options.panel, ("What to compare", "Reading and preparing DATA", "Running", "Output"))
 APPLICABLE = (  # with --actions
     *("data", "algorithms", "feedback", "seeds", "grid", "bounds", "limit", "format_", "jobs", "backend", "address"),
     *("dry_run", "output", "report"),
 )
+MINUTES = 120.0  # seconds from which a duration is given in minutes
 BACKENDS = ("processes", "dask")
 
 
@@ -73,8 +75,12 @@ def compare(
     log1p: Annotated[bool, options.log1p(DATA)] = False,
     standardize: Annotated[bool, options.standardize(DATA)] = False,
     in_order: Annotated[
-        bool, DATA("--in-order", help="Keep the order of the data; default: each seed shuffles it.")
-    ] = False,
+        bool | None,
+        DATA(
+            "--in-order/--shuffle",
+            help="Keep the order of the data, or let each seed shuffle it; by default tables with times are kept.",
+        ),
+    ] = None,
     jobs: Annotated[int | None, HOW("--jobs", "-j", min=1, help="Number of processes; default: one per core.")] = None,
     backend: Annotated[str, HOW(help="Where to run: processes or dask.")] = "processes",
     address: Annotated[str, HOW(help="Address of the Dask scheduler, tcp://HOST:PORT.")] = "",
@@ -92,6 +98,8 @@ def compare(
 
     After an interruption, or with more seeds, the same command continues where it stopped.
     """
+    from joblib import cpu_count  # noqa: PLC0415
+
     action_options.check_applicable(context, actions, APPLICABLE)
     reading = {
         "format": format_ or None,
@@ -110,7 +118,7 @@ def compare(
     if dry_run:
         _dry_run(plan, output, jobs)
         return
-    results = _run(plan, output, _backend(backend, address, jobs))
+    results = _run(plan, output, _backend(backend, address, jobs), jobs or cpu_count())
     _report(results, output, text, report)
 
 
@@ -134,7 +142,7 @@ def _action_plan(data: list[str], format_: str) -> "Plan":
 
 
 def _plan(
-    data: list[str], reading: dict[str, Any], preparing: dict[str, Any], in_order: bool, raw: bool
+    data: list[str], reading: dict[str, Any], preparing: dict[str, Any], in_order: bool | None, raw: bool
 ) -> tuple["Plan", str]:
     """Return the plan and, if it came from a file, its text."""
     from gaptron.experiments.plan import PlannedStream  # noqa: PLC0415
@@ -157,7 +165,7 @@ def _plan(
                 word,
                 reading=options_of[word],
                 preparing={} if names else preparing,
-                shuffle=not in_order,
+                shuffle=not (_has_times(word, options_of[word]) if in_order is None and names else in_order),
                 by_name=names,
             )
             for word, names in by_name.items()
@@ -165,11 +173,28 @@ def _plan(
         return replace(default_plan(), streams=streams), ""
     if len(data) > 1:
         raise SettingError(f"{files[0]} is a plan and cannot be combined with other DATA: add the streams to the plan")
-    if reading or in_order or preparing != {"unit_norm": True, "constant": False, "log1p": False, "standardize": False}:
+    if (
+        reading
+        or in_order is not None
+        or preparing != {"unit_norm": True, "constant": False, "log1p": False, "standardize": False}
+    ):
         raise SettingError("options for reading and preparing apply to DATA, not to a plan: put them into the plan")
     if not files:
         return default_plan(), ""
     return read_plan(Path(files[0])), Path(files[0]).read_text(encoding="utf-8")
+
+
+def _has_times(path: str, reading: dict[str, Any]) -> bool:
+    """Whether a table has a column of times, so that the order of its rows means something; say so."""
+    from gaptron.streams.tables import time_columns  # noqa: PLC0415
+
+    found = time_columns(path, **{k: v for k, v in reading.items() if k in ("format", "label", "header")})
+    if found:
+        print_line(
+            f"gaptron: {path} has times ({found[0]}): its rounds are played in their order; --shuffle shuffles them",
+            err=True,
+        )
+    return bool(found)
 
 
 def _apply_options(
@@ -238,11 +263,11 @@ def _backend(name: str, address: str, jobs: int | None) -> "Backend":
     return serial if n == 1 else partial(processes, n=n)
 
 
-def _run(plan: "Plan", output: Path, backend: "Backend") -> list["Result"]:
+def _run(plan: "Plan", output: Path, backend: "Backend", n_cores: int) -> list["Result"]:
     from gaptron.experiments.compare import compare as run  # noqa: PLC0415
 
     try:
-        with _progress() as callbacks:
+        with _progress(n_cores) as callbacks:
             return run(plan, output, backend, callbacks)
     except KeyboardInterrupt:
         typer.echo(f"gaptron: interrupted; finished results are in {output}, and the same command continues", err=True)
@@ -262,8 +287,8 @@ def _stop(problem: OSError, output: Path) -> NoReturn:
 
 
 @contextmanager
-def _progress() -> Iterator["Callbacks"]:
-    """Show a progress bar on standard error, if that is a terminal."""
+def _progress(n_cores: int) -> Iterator["Callbacks"]:
+    """Say how long it will take, and show a progress bar on standard error, if that is a terminal."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -274,7 +299,7 @@ def _progress() -> Iterator["Callbacks"]:
         TimeRemainingColumn,
     )
 
-    from gaptron.experiments.compare import Callbacks  # noqa: PLC0415
+    from gaptron.experiments.compare import Callbacks, duration  # noqa: PLC0415
 
     console = Console(stderr=True)
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
@@ -283,7 +308,10 @@ def _progress() -> Iterator["Callbacks"]:
     with Progress(*columns, description, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks = bar.add_task("", total=None)
 
-        def on_start(total: int, known: int) -> None:
+        def on_start(total: int, known: int, todo: "Sequence[tuple[Task, float]]") -> None:
+            if todo:
+                text = f"gaptron: {len(todo):,} tasks, {_duration(duration(todo, n_cores), n_cores)}"
+                bar.console.print(text, highlight=False)
             bar.update(tasks, total=total, completed=known, description="starting")
 
         def on_result(result: "Result") -> None:
@@ -343,24 +371,29 @@ def _dry_run(plan: "Plan", output: Path, jobs: int | None) -> None:
     """Print which tasks would run, and an estimate of the time."""
     from joblib import cpu_count  # noqa: PLC0415
 
-    from gaptron.experiments.compare import estimate, sizes  # noqa: PLC0415
+    from gaptron.experiments.compare import duration, estimate, sizes  # noqa: PLC0415
     from gaptron.experiments.store import FILE, read  # noqa: PLC0415
 
     file = output / FILE
     known = {result.key for result in read(file)[0] if result.ok} if file.exists() else set()
     rows: list[tuple[str, ...]] = [("stream", "rounds", "features", "classes", "tasks", "done", "core seconds")]
-    tasks = left = 0
-    total = 0.0
+    tasks = 0
+    left: list[tuple[Task, float]] = []
     for stream, cached in sizes(plan):
         todo = list(plan.tasks(stream))
         new = [task for task in todo if task.key(cached.data) not in known]
-        cost = sum(estimate(task, cached) for task in new)
+        costs = [(task, estimate(task, cached)) for task in new]
         size = (cached.n_rounds, cached.n_features, cached.n_classes, len(todo), len(todo) - len(new))
-        rows.append((stream.title, *(f"{n:,}" for n in size), f"{cost:,.1f}"))
-        tasks, left, total = tasks + len(todo), left + len(new), total + cost
+        rows.append((stream.title, *(f"{n:,}" for n in size), f"{sum(cost for _, cost in costs):,.1f}"))
+        tasks, left = tasks + len(todo), left + costs
     show(rows, "Tasks to run")
     n = jobs or cpu_count()
     typer.echo(
-        f"\n{tasks:,} tasks, {left:,} of them without a result; about {max(1, round(total / n)):,} s on {n} cores, "
+        f"\n{tasks:,} tasks, {len(left):,} of them without a result; {_duration(duration(left, n), n)}, "
         "plus a few seconds for each algorithm that has not been compiled yet"
     )
+
+
+def _duration(seconds: float, n_cores: int) -> str:
+    minutes = f"{round(seconds):,} s" if seconds < MINUTES else f"{round(seconds / 60):,} minutes"
+    return f"about {minutes} on {n_cores} core{'s' if n_cores > 1 else ''}"

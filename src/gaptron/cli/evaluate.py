@@ -103,9 +103,7 @@ def evaluate(
     right: Annotated[str, action_options.role("right")] = "",
     in_context: Annotated[str, action_options.role("in_context")] = "",
     model: Annotated[str, DATA(help="The model in a service's store, if it has several.")] = "",
-    skip_damaged: Annotated[
-        bool, DATA("--skip-damaged", help="Skip lines that cannot be read, and list them.")
-    ] = False,
+    skip_damaged: Annotated[bool, options.skip_damaged(DATA)] = False,
     observed: Annotated[
         bool, SHOW("--observed/--no-observed", help="Show what the feedback in the log proves about every linear rule.")
     ] = True,

@@ -34,6 +34,7 @@ header = _shared(
     "--header/--no-header",
     help="Whether the first line of a CSV or TSV file is a header; detected by default.",
 )
+skip_damaged = _shared("--skip-damaged", help="Skip lines that cannot be read, and list them.")
 separator = _shared(
     metavar="CHARACTER",
     help="What separates the cells of a CSV or TSV file, as in ';' or tab; detected by default.",

@@ -8,6 +8,7 @@ from gaptron.cli import settings
 from gaptron.cli.lines import print_line
 from gaptron.cli.run_statistics import frequencies
 
+NEARLY_ALL = -0.99  # change of the number of mistakes from which rounding would claim that none is left
 CHANGE = {"none": "about the same as before", "rise": "higher than before", "fall": "lower than before"}
 
 
@@ -66,7 +67,8 @@ def _against(majority: dict[str, Any], mistakes: int) -> str:
     if not majority["mistakes"]:
         return f"{always}, the only label"
     share = mistakes / majority["mistakes"] - 1.0
-    return f"{always}: the learner makes {abs(share):.0%} {'more' if share > 0.0 else 'fewer'} mistakes"
+    amount = "over 99%" if -1.0 < share < NEARLY_ALL else f"{abs(share):.0%}"
+    return f"{always}: the learner makes {amount} {'more' if share > 0.0 else 'fewer'} mistakes"
 
 
 # --- theory -------------------------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ def _show_theory(summary: dict[str, Any]) -> None:
         line("mistakes stay below", proved["mistakes"], f"always, with probability {1 - proved['delta']:.0%}", 1)
     line("mistakes of the top label", summary["top_mistakes"])
     for pair in summary["confused"]:
-        print_line(f"  {pair['truth']} predicted as {pair['top']}: {pair['rounds']:,} times")
+        print_line(f"  {pair['truth']} predicted as {pair['top']}: {pair['rounds']:,}×")
     _show_bound(summary, line)
     observed = summary["observed"]
     if summary["why_not_observed"]:

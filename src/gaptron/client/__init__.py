@@ -15,7 +15,7 @@ Example:
 try:
     import httpx as _httpx  # noqa: F401
 except ImportError:
-    raise ImportError("the client needs httpx: pip install 'gaptron[client]'") from None
+    raise ImportError("the client needs httpx: pip install '.[client]' in gaptron's source folder") from None
 
 from gaptron.client.asynchronous import AsyncClient
 from gaptron.client.blocking import Client

@@ -5,11 +5,13 @@ that the reader can name the row that they are in.
 """
 
 import re
+from collections.abc import Iterable
 
 # Possessive (*+, ++), so that a long text that is not a number is not tried in every way.
 _PLAIN = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[+-]?[0-9]++)?"
 _NOT_FINITE = r"[+-]?(?:nan|infinity|inf)"
 _NUMBER = re.compile(rf"\s*+(?:{_PLAIN}|{_NOT_FINITE})\s*+", re.ASCII | re.IGNORECASE)
+_NUMBERS = re.compile(rf"(?:(?:{_PLAIN}|{_NOT_FINITE})\n)*+", re.ASCII | re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _WHOLE_AS_FLOAT = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _EXACT = 2.0**53  # past this, floats skip whole numbers
@@ -21,6 +23,11 @@ LONGEST_SHOWN = 40  # characters of a text that an error quotes
 def as_number(text: str) -> float | None:
     """The number in a text; None if it is not a number."""
     return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def are_numbers(texts: Iterable[str]) -> bool:
+    """Are all texts, without spaces around them, numbers? Faster than `as_number` of each."""
+    return _NUMBERS.fullmatch("\n".join([*texts, ""])) is not None
 
 
 def as_whole(text: str) -> int | None:

@@ -155,7 +155,7 @@ def dask(jobs: Iterable[Job], address: str) -> Results:
     try:
         from distributed import Client, as_completed  # noqa: PLC0415
     except ImportError:
-        raise SettingError("--backend dask needs Dask: pip install 'gaptron[dask]'") from None
+        raise SettingError("--backend dask needs Dask: pip install '.[dask]' in gaptron's source folder") from None
     try:
         client = Client(address, timeout=TIMEOUT, set_as_default=False)
         client.wait_for_workers(1, timeout=TIMEOUT)

@@ -2,7 +2,7 @@
 
 import shutil
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -22,6 +22,7 @@ STREAMS = "streams"
 # Measured: seconds per round, and per product of a weight and a feature.
 ROUND, PRODUCT = 2e-7, 1.5e-9
 EXTERNAL = 2e-3  # per round of an external model: River's forests take from 0.2 ms to 26 ms
+START, LOAD = 3.0, 0.5  # seconds until a process runs, and until it has loaded a compiled algorithm
 SEARCH = 60  # passes over the stream to find the best comparator
 
 _T = TypeVar("_T")
@@ -31,7 +32,8 @@ class Callbacks(NamedTuple):
     """Functions to call during a comparison, all in the caller's thread."""
 
     on_stream: Callable[[PlannedStream], None] = lambda stream: None  # before a stream is read
-    on_start: Callable[[int, int], None] = lambda total, known: None  # number of tasks, and of those with a result
+    # number of tasks, of those with a result, and the tasks to run with about how many seconds of a core each takes
+    on_start: Callable[[int, int, Sequence[tuple[Task, float]]], None] = lambda total, known, todo: None
     on_result: Callable[[Result], None] = lambda result: None
     on_note: Callable[[str], None] = lambda text: None
 
@@ -91,7 +93,8 @@ def compare(plan: Plan, folder: Path, backend: Backend, callbacks: Callbacks | N
                 keys.append((key, task))
                 if store.result(key) is None:
                     jobs.setdefault(key, Job(task, of_seed, task.version))
-        callbacks.on_start(len(keys), len(keys) - len(jobs) - len(failed))
+        todo = [(job.task, estimate(job.task, job.cached)) for job in jobs.values()]
+        callbacks.on_start(len(keys), len(keys) - len(jobs) - len(failed), todo)
         new: dict[str, Result] = {}
         with closing(backend(jobs.values())) as done:
             for result in chain(failed, done):
@@ -119,6 +122,15 @@ def estimate(task: Task, cached: CachedStream) -> float:
     products = products_per_pass if passes is None else passes(task.settings, cached.size)
     search = SEARCH * PRODUCT * products_per_pass if task.bound else 0.0
     return cached.n_rounds * (ROUND + PRODUCT * products + search)
+
+
+def duration(todo: Sequence[tuple[Task, float]], n_processes: int) -> float:
+    """Estimate the seconds until tasks are done, given what each takes on one core; without compiling."""
+    if not todo:
+        return 0.0
+    combinations = len({(task.algorithm, task.feedback, task.loss) for task, _ in todo})
+    loading = START + LOAD * combinations  # in every process
+    return loading + max(sum(cost for _, cost in todo) / n_processes, *(cost for _, cost in todo))
 
 
 def _open_streams(plan: Plan, callbacks: Callbacks) -> Iterator[tuple[PlannedStream, AnyStream] | UnreadStream]:

@@ -41,7 +41,7 @@ LIBRARIES = {
     "river": Library(
         title="River",
         package="river",
-        install="pip install 'gaptron[river]'",
+        install="pip install '.[river]' in gaptron's source folder",
         base="Classifier",
         learn="learn_one",
         seed="seed",

@@ -40,7 +40,7 @@ class Interval(NamedTuple):
     """A mean with its 95 % t interval, mean ± half_width."""
 
     mean: float
-    half_width: float | None  # None for a single value
+    half_width: float | None  # None for a single value, and for runs that are all the same
     n: int
 
     @property
@@ -50,12 +50,15 @@ class Interval(NamedTuple):
 
 
 def interval(values: Iterable[float]) -> Interval:
-    """Return the mean of the values with its t interval."""
+    """Return the mean of the values with its t interval.
+
+    Runs of a deterministic learner in the same order are one run: values that are all equal have no interval.
+    """
     x = np.array(list(values), dtype=float)
     if not len(x):
         raise InputError("an interval needs at least one value")
-    if len(x) == 1:
-        return Interval(float(x[0]), None, 1)
+    if (x == x[0]).all():
+        return Interval(float(x[0]), None, len(x))
     spread = float(x.std(ddof=1)) / len(x) ** 0.5
     return Interval(float(x.mean()), float(stats.t.ppf((1 + LEVEL) / 2, len(x) - 1)) * spread, len(x))
 

@@ -47,10 +47,16 @@ def lower_bound(terms: Vector, delta: float) -> float:
 
 
 def _lower_bound(sums: TermSums, delta: float) -> float:
+    return min(1.0, bound_on_mean(sums, delta))
+
+
+def bound_on_mean(sums: TermSums, delta: float) -> float:
+    """Compute `lower_bound` from the sums of the terms, for terms whose mean may exceed 1."""
+
     def excess(means: float) -> float:
         return float(np.logaddexp.reduce(BETS * (sums.total - means) - PRICES * sums.spread)) - allowed
 
     allowed = math.log(len(BETS) / delta)
     if excess(0.0) <= 0.0:
         return 0.0
-    return min(1.0, float(brentq(excess, 0.0, sums.total)) / sums.rounds)
+    return float(brentq(excess, 0.0, sums.total)) / sums.rounds

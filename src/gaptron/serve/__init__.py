@@ -11,4 +11,4 @@ from gaptron.errors import SettingError
 
 _missing = [name for name in ("msgspec", "prometheus_client", "starlette", "uvicorn") if find_spec(name) is None]
 if _missing:
-    raise SettingError(f"the service needs {', '.join(_missing)}: pip install 'gaptron[serve]'")
+    raise SettingError(f"the service needs {', '.join(_missing)}: pip install '.[serve]' in gaptron's source folder")

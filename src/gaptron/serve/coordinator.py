@@ -25,11 +25,13 @@ from gaptron.serve.decisions import Known, without_event_id
 from gaptron.serve.events import (
     Activated,
     Body,
+    ChallengerStopped,
     Changed,
     Created,
     Decided,
     Deleted,
     Event,
+    Imported,
     OutcomeRecorded,
     Redacted,
     Row,
@@ -105,6 +107,7 @@ class Coordinator:
             self._quarantine(name, problem)
         self._replica_store = replica_store  # None: there are no replicas
         self._sequencing = asyncio.Lock()
+        self.importing = asyncio.Lock()
         self._published: dict[str, tuple[Any, ...]] = {}  # the state of each model when it was published
         self._publish_at = 0.0
         self._seq, at = store.last()
@@ -164,7 +167,7 @@ class Coordinator:
         if name in self.models or name in self.quarantined:
             raise RefusedError(409, "already-exists", f"a model named {name!r} exists already")
         if len(self.models) + len(self.quarantined) >= MAX_MODELS:
-            raise invalid(f"a service has at most {MAX_MODELS} models")
+            raise invalid(f"a service has at most {MAX_MODELS} models: delete one first")
 
     async def change(self, name: str, change: ModelChange) -> Model:
         """Change the configuration of a model, or add labels."""
@@ -189,6 +192,27 @@ class Coordinator:
         for model, event_id in [key for key in self._cache if key[0] == name]:
             self._remove_from_cache(model, event_id)
         await self.committer.wait_for(event.seq)
+
+    async def record(self, model: Model, body: Body) -> None:
+        """Record an event about a model as a whole durably."""
+        event = self._append(model, None, body)
+        await self.committer.wait_for(event.seq)
+
+    async def record_imported(self, model: Model, imported: list[tuple[str, Imported]]) -> None:
+        """Record decisions of another log durably, in one commit."""
+        self._check_backlog()
+        for event_id, body in imported:
+            self._append(model, event_id, body)
+        await self.committer.wait_for(model.seq)
+
+    async def try_out(self, spec: NewModel) -> None:
+        """Compile for a learner of this kind, and refuse what cannot work."""
+        try:
+            await asyncio.to_thread(adapter.try_out, spec)
+            if isinstance(spec.features, int):
+                await asyncio.to_thread(adapter.try_out, spec, sparse=True)
+        except (InputError, SettingError) as problem:
+            raise invalid(str(problem)) from None
 
     # --- decisions ------------------------------------------------------------------------------------------------
 
@@ -267,9 +291,10 @@ class Coordinator:
         if kind in self._compiled:
             return
         if not sparse or isinstance(features, int):
-            spec = structs.replace(model.spec, features=features)
-            with suppress(InputError, SettingError):  # deciding refuses what does not work
-                await asyncio.to_thread(adapter.try_out, spec, sparse=sparse)
+            specs = [model.live_spec, *[model.spec_of(one.spec) for one in model.challengers.values()]]
+            for spec in specs:
+                with suppress(InputError, SettingError):  # deciding refuses what does not work
+                    await asyncio.to_thread(adapter.try_out, structs.replace(spec, features=features), sparse=sparse)
         self._compiled.add(kind)
 
     async def find(self, name: str, event_id: str) -> DecisionRecord:
@@ -464,6 +489,7 @@ class Coordinator:
         rows = [row for row in rows if row.seq < min(needed)] if needed else rows
         if not rows:
             return False
+        self._stop_broken_challengers(model)
         event = self._next_event(model, None, Redacted(rows[-1].seq))
         self._apply(model, event)
         try:
@@ -495,7 +521,7 @@ class Coordinator:
         for row, _ in self.store.read(after, name, until):
             if row.at >= before or len(found) == MAX_REDACTED:
                 break
-            if row.kind == "decided":
+            if row.kind in ("decided", "imported"):
                 found.append(row)
         return found
 
@@ -530,7 +556,7 @@ class Coordinator:
         """Publish the models that have changed to the replicas."""
         started, changed = time.monotonic(), []
         for name, model in list(self.models.items()):
-            learner = model.version, model.adapter.features, model.adapter.labels, model.adapter.epsilon
+            learner = model.promoted, model.version, model.adapter.features, model.adapter.labels, model.adapter.epsilon
             state = (*learner, tuple(model.retired), model.feedback_timeout, model.on_timeout, model.mode)
             if self._published.get(name) != state:
                 try:
@@ -554,6 +580,7 @@ class Coordinator:
         if model.name in self.quarantined:
             return False
         try:
+            self._stop_broken_challengers(model)
             body = snapshots.pack(model)
         except ModelFileError as problem:
             self._quarantine(model.name, problem)
@@ -563,6 +590,11 @@ class Coordinator:
         next_at = started + max(SNAPSHOT_SECONDS, SNAPSHOT_RATIO * duration)
         self._last_snapshots[model.name] = LastSnapshot(model.seq, next_at)
         return True
+
+    def _stop_broken_challengers(self, model: Model) -> None:
+        """Stop challengers that cannot be saved, so that the model can. The event makes a replay stop them as well."""
+        for name, reason in snapshots.broken_challengers(model).items():
+            self._append(model, None, ChallengerStopped(name, reason))
 
     def take_snapshots(self) -> None:
         """Take a snapshot of each model that has changed since its last one."""

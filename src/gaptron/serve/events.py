@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from gaptron.data.values import MIN_PROPENSITY
-from gaptron.serve.schemas import Action, DecisionRequest, ModelChange, NewModel, Outcome
+from gaptron.serve.schemas import Action, DecisionRequest, ModelChange, NewChallenger, NewModel, Outcome
 
 
 class Row(NamedTuple):
@@ -104,11 +104,67 @@ class Redacted(Struct, omit_defaults=True, gc=False):
     through: int  # seq of the last of them
 
 
+class ChallengerAdded(Struct, omit_defaults=True, gc=False):
+    """A learner learns from the same outcomes as the model from now on."""
+
+    name: str
+    spec: NewChallenger
+
+
+class ChallengerRemoved(Struct, omit_defaults=True, gc=False):
+    """A challenger was removed."""
+
+    name: str
+
+
+class ChallengerStopped(Struct, omit_defaults=True, gc=False):
+    """The state of a challenger cannot be saved, so that it learns no more."""
+
+    name: str
+    reason: str
+
+
+class Promoted(Struct, omit_defaults=True, gc=False):
+    """A challenger became live, and the live policy became a challenger."""
+
+    challenger: str
+    former: str  # its name as a challenger
+
+
+class Imported(Struct, omit_defaults=True, gc=False):
+    """A decision of another log, with its outcome, was learned from."""
+
+    request: DecisionRequest
+    label: str  # or the id of the action
+    propensity: float
+    outcome: Outcome
+    redacted: bool = False  # later: the features were removed
+
+    @property
+    def is_redacted(self) -> bool:
+        """Were the features removed from the log?"""
+        return self.redacted
+
+
 class Deleted(Struct, omit_defaults=True, gc=False):
     """The model was deleted. Another model may get its name; these events are not part of it."""
 
 
-Body = Created | Changed | Decided | OutcomeRecorded | Activated | TimedOut | Redacted | Deleted
+Body = (
+    Created
+    | Changed
+    | Decided
+    | OutcomeRecorded
+    | Activated
+    | TimedOut
+    | Redacted
+    | ChallengerAdded
+    | ChallengerRemoved
+    | ChallengerStopped
+    | Promoted
+    | Imported
+    | Deleted
+)
 KINDS: dict[str, type[Struct]] = {
     "created": Created,
     "changed": Changed,
@@ -117,6 +173,11 @@ KINDS: dict[str, type[Struct]] = {
     "activated": Activated,
     "timed-out": TimedOut,
     "redacted": Redacted,
+    "challenger-added": ChallengerAdded,
+    "challenger-removed": ChallengerRemoved,
+    "challenger-stopped": ChallengerStopped,
+    "promoted": Promoted,
+    "imported": Imported,
     "deleted": Deleted,
 }
 _KIND_OF = {type_: kind for kind, type_ in KINDS.items()}
@@ -157,7 +218,7 @@ def redacted(row: Row) -> tuple[int, str]:
 
     The ids of actions stay: they are the decision.
     """
-    body: Decided = decode(row).body
+    body: Decided | Imported = decode(row).body
     actions = body.request.actions
     without = None if actions is None else tuple([Action(id=action.id) for action in actions])
     request = structs.replace(body.request, x=None, features=None, context=None, actions=without, advice=None)

@@ -45,7 +45,7 @@ async def delete_model(request: Request) -> Response:
 
 def model_info(model: Model) -> ModelInfo:
     """Describe a model."""
-    spec, epsilon = model.spec, model.adapter.epsilon
+    spec, epsilon = model.live_spec, model.adapter.epsilon
     return ModelInfo(
         name=spec.name,
         labels=list(model.adapter.labels),
@@ -53,6 +53,7 @@ def model_info(model: Model) -> ModelInfo:
         feedback=spec.feedback,
         algorithm=model.adapter.learner.algorithm,
         features=model.adapter.features,
+        use_features=spec.use_features,
         settings=spec.settings,
         seed=spec.seed,
         epsilon=epsilon,

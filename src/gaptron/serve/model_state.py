@@ -13,9 +13,32 @@ from gaptron.data.values import MIN_PROPENSITY
 from gaptron.errors import DecisionError, GaptronError, InputError, SettingError
 from gaptron.serve import draws
 from gaptron.serve.adapter import Adapter, adapter_of, is_correct
-from gaptron.serve.events import Activated, Changed, Created, Decided, Event, OutcomeRecorded, Redacted, TimedOut
+from gaptron.serve.challengers import Challenger, spec_of
+from gaptron.serve.events import (
+    Activated,
+    ChallengerAdded,
+    ChallengerRemoved,
+    ChallengerStopped,
+    Changed,
+    Created,
+    Decided,
+    Event,
+    Imported,
+    OutcomeRecorded,
+    Promoted,
+    Redacted,
+    TimedOut,
+)
 from gaptron.serve.problems import RefusedError, invalid
-from gaptron.serve.schemas import MAX_LABELS, MIN_LABELS, DecisionRequest, ModelChange, NewModel, Outcome
+from gaptron.serve.schemas import (
+    MAX_LABELS,
+    MIN_LABELS,
+    DecisionRequest,
+    ModelChange,
+    NewChallenger,
+    NewModel,
+    Outcome,
+)
 from gaptron.serve.tally import Tally
 
 WRONG = Outcome(correct=False)
@@ -51,6 +74,8 @@ class Model:
         self.feedback_timeout, self.on_timeout, self.mode = spec.feedback_timeout, spec.on_timeout, spec.mode
         check_timeout(self.on_timeout, self.feedback_timeout, spec.feedback)
         self.adapter = adapter_of(spec)
+        self.promoted: NewChallenger | None = None  # the specification of the live policy, if it was a challenger
+        self.challengers: dict[str, Challenger] = {}
         self.retired: list[str] = []  # labels that are not played any more
         self.display_names: dict[str, str] = {}  # by label
         self.last_decision_at: int | None = None  # µs
@@ -70,9 +95,22 @@ class Model:
         return self.spec.name
 
     @property
+    def live_spec(self) -> NewModel:
+        """The specification of the live policy: that of the model, or what a promotion changed."""
+        return self.spec if self.promoted is None else spec_of(self.spec, self.promoted)
+
+    @property
     def settled_spec(self) -> NewModel:
-        """The specification, with the features that the first decision settled."""
-        return structs.replace(self.spec, features=self.adapter.features)
+        """The specification of the live policy, with the features that the first decision settled."""
+        return structs.replace(self.live_spec, features=self.adapter.features)
+
+    def spec_of(self, challenger: NewChallenger) -> NewModel:
+        """The specification of a challenger's learner, with what the model is now."""
+        adapter = self.adapter
+        now = structs.replace(
+            self.spec, features=adapter.features, labels=list(adapter.labels) or None, epsilon=adapter.epsilon
+        )
+        return spec_of(now, challenger)
 
     def owns(self, decided: Event) -> bool:
         """Is this a decision of this model, and not of a deleted model with the same name?"""
@@ -198,7 +236,7 @@ class Model:
         """Refuse what the learner cannot do, by trying it on a copy."""
         if change.add_labels is UNSET and change.epsilon is UNSET:
             return
-        trial = adapter_of(self.spec)
+        trial = adapter_of(self.live_spec)
         trial.restore(self.adapter.tree())
         try:
             _change_learner(trial, change)
@@ -218,8 +256,8 @@ class Model:
         return pending is not None and not pending.is_shown
 
     def can_redact(self, decided: Event) -> bool:
-        """Are the features no longer needed?"""
-        return decided.event_id not in self.pending
+        """Are the features of a decision, or of an imported one, no longer needed?"""
+        return isinstance(decided.body, Imported) or decided.event_id not in self.pending
 
     def next_due(self, until: int, limit: int) -> int | None:
         """The last due time, at most `until`, of about `limit` pending decisions; None if none is due."""
@@ -259,6 +297,16 @@ class Model:
             self.redacted_through = body.through
         elif isinstance(body, Changed):
             self._apply_change(body.change, event.at)
+        elif isinstance(body, Imported):
+            self._apply_imported(body)
+        elif isinstance(body, ChallengerAdded):
+            self.challengers[body.name] = self.new_challenger(body.name, body.spec, event.at)
+        elif isinstance(body, ChallengerRemoved):
+            del self.challengers[body.name]
+        elif isinstance(body, ChallengerStopped):
+            self.challengers[body.name].stop(body.reason)
+        elif isinstance(body, Promoted):
+            self._apply_promoted(body, event.at)
         self.seq = event.seq
 
     def compare_replica_decision(self, event: Event) -> None:
@@ -283,7 +331,7 @@ class Model:
 
     def _apply_decided(self, event: Event, decision: Decided) -> None:
         assert event.event_id is not None
-        self.adapter.settle(decision.request)
+        self._settle(decision.request)
         self.last_decision_at = event.at
         if decision.learn_when_due:
             assert decision.due is not None
@@ -335,9 +383,13 @@ class Model:
         played = self.adapter.tally_key(decision.label)
         n_available = self.adapter.n_available(decision.request_as_offered)
         self.tally.learned(played, decision, at, error, delay=delay, n_available=n_available)
+        for challenger in self.challengers.values():
+            challenger.follow(decision, self._learned_request(decision), outcome, error)
 
     def _apply_change(self, change: ModelChange, at: int) -> None:
         _change_learner(self.adapter, change)
+        for challenger in self.challengers.values():
+            challenger.attempt(lambda adapter: _change_learner(adapter, change))
         if change.epsilon is not UNSET:
             self.tally.changed(at, f"epsilon: {change.epsilon:g}")
         if change.add_labels is not UNSET:
@@ -362,7 +414,50 @@ class Model:
             self.mode = change.mode
             self.tally.changed(at, f"mode: {self.mode}")
 
+    # --- challengers --------------------------------------------------------------------------------------------------
+
+    def new_challenger(self, name: str, spec: NewChallenger, at: int) -> Challenger:
+        """Return a challenger that has learned nothing. The model changes when `apply` gets it as an event."""
+        adapter = adapter_of(self.spec_of(spec))
+        if self.retired:
+            adapter.check_can_limit()
+        return Challenger.new(name, spec, at, adapter)
+
+    def _apply_promoted(self, promoted: Promoted, at: int) -> None:
+        challenger, spec = self.challengers.pop(promoted.challenger), self.live_spec
+        former = NewChallenger(
+            algorithm=spec.algorithm, settings=spec.settings, seed=spec.seed, use_features=spec.use_features
+        )
+        assert challenger.adapter is not None
+        self.challengers[promoted.former] = Challenger.new(promoted.former, former, at, self.adapter)
+        self.adapter, self.promoted = challenger.adapter, challenger.spec
+        for other in self.challengers.values():
+            other.restart(at)
+        self.tally.changed(at, f"promoted: {promoted.challenger} ({self.adapter.learner.algorithm})")
+
+    def _apply_imported(self, imported: Imported) -> None:
+        self._settle(imported.request)
+        self.adapter.learn(imported.request, imported.label, imported.propensity, imported.outcome)
+        self.version += 1
+        self.tally.imported += 1
+        for challenger in self.challengers.values():
+            challenger.learn(imported)
+
+    def _settle(self, request: DecisionRequest) -> None:
+        """Take from the first decision how features are given."""
+        is_new = not self.adapter.is_settled
+        self.adapter.settle(request)
+        if is_new:
+            for challenger in self.challengers.values():
+                challenger.attempt(lambda adapter: adapter.settle(request))
+
     # --- saving -------------------------------------------------------------------------------------------------------
+
+    def restore_promoted(self, promoted: NewChallenger | None) -> None:
+        """Restore the kind of learner that is live in a snapshot."""
+        if promoted is not None:
+            self.promoted = promoted
+            self.adapter = adapter_of(self.live_spec)
 
     def restore_pending(self, pending: list[PendingDecision]) -> None:
         """Restore the pending decisions of a snapshot."""

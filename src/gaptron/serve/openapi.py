@@ -14,6 +14,7 @@ PARAMETERS = {
     "model": {"type": "string", "pattern": NAME_PATTERN},
     "event_id": {"type": "string", "pattern": EVENT_ID_PATTERN},
     "eventId": {"type": "string", "minLength": 1, "maxLength": 256},
+    "challenger": {"type": "string", "pattern": NAME_PATTERN},
     "key_id": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
     "file": {"type": "string"},
 }

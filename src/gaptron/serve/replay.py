@@ -97,7 +97,7 @@ def restore(store: Store, name: str, until: int | None = None, *, check: bool = 
             if _replay_start(store, name) == start:
                 raise  # otherwise the leader redacted decisions meanwhile, and there is a new start
         else:
-            snapshots.pack(model)  # raises if it is not finite
+            snapshots.pack(model, for_replica=True)  # raises if its learner is not finite
             return model
 
 

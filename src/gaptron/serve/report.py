@@ -10,6 +10,7 @@ from msgspec import structs
 from gaptron.offpolicy.confidence_sequence import proven_interval_of_sums
 from gaptron.offpolicy.estimates import on_policy
 from gaptron.offpolicy.sums import WeightedSums
+from gaptron.serve.challenger_report import ChallengerFacts, challenger_info
 from gaptron.serve.coordinator import Coordinator, Counters
 from gaptron.serve.decisions import as_time
 from gaptron.serve.model_state import Model
@@ -32,6 +33,7 @@ COUNTS = (
     "unusable",
     "agreed",
     "shadow",
+    "imported",
 )
 MAX_AGE = 1.0  # seconds for which a report is reused
 
@@ -62,6 +64,7 @@ class Facts:
         counters: Counters = coordinator.counters[model.name]
         self.counters = {name: getattr(counters, name) for name in ("duplicates", "conflicts", "refused", "retries")}
         self.certificate = model.adapter.certificate()
+        self.challengers = [ChallengerFacts(one) for one in model.challengers.values()]
         self.expert_weights = model.adapter.expert_weights()
         self.changes = [{"at": as_time(at), "what": description} for at, description in tally.changes]
 
@@ -75,7 +78,8 @@ class ReportCache:
     async def get(self, coordinator: Coordinator, model: Model) -> dict[str, Any]:
         """Return the report of a model; compute it if it is old and the model has changed."""
         made_at, seq, made = self._reports.get(model.name, (0.0, -1, {}))
-        if time.monotonic() - made_at > MAX_AGE and seq != model.seq:
+        is_of_deleted = seq < model.first_seq  # a model that had the same name
+        if is_of_deleted or (time.monotonic() - made_at > MAX_AGE and seq != model.seq):
             facts = Facts(coordinator, model)
             made = await asyncio.to_thread(report, facts)
             self._reports[model.name] = time.monotonic(), facts.seq, made
@@ -108,6 +112,7 @@ def report(facts: Facts) -> dict[str, Any]:
         "exploration": None if not facts.top_probabilities else 1.0 - float(np.mean(facts.top_probabilities)),
         "expert_weights": facts.expert_weights,
         "delays": [{"up_to": end, "outcomes": count} for end, count in zip([*map(float, DELAYS), None], facts.delays)],
+        "challengers": [challenger_info(one, LEVEL) for one in facts.challengers],
         "certificate": facts.certificate,
         "changes": facts.changes,
     }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gaptron.serve import aggregates, endpoints, live, management, schemas
+from gaptron.serve import aggregates, challenger_endpoints, endpoints, live, management, schemas
 from gaptron.serve.operation import Operation
 from gaptron.serve.personalizer import operations as personalizer
 
@@ -50,6 +50,16 @@ OPERATIONS = (
               query=(("format", ("jsonl", "dsjson")),), media_type="application/x-ndjson"),
     Operation("GET", MODEL + "/snapshot", endpoints.download_snapshot, "read",
               responses={200: str}, problems=(404,), media_type="application/octet-stream"),
+    Operation("PUT", MODEL + "/challengers/{challenger}", challenger_endpoints.put_challenger, "admin",
+              schemas.NewChallenger, {201: schemas.ChallengerInfo, 200: schemas.ChallengerInfo}, (*BODY, 404, 409)),
+    Operation("DELETE", MODEL + "/challengers/{challenger}", challenger_endpoints.delete_challenger, "admin",
+              responses={204: None}, problems=(404, 422)),
+    Operation("GET", MODEL + "/challengers", challenger_endpoints.list_challengers, "read",
+              responses={200: schemas.ChallengerList}, problems=(404,)),
+    Operation("POST", MODEL + "/promote", challenger_endpoints.promote, "admin", schemas.Promotion,
+              {200: schemas.ModelInfo}, (*BODY, 404)),
+    Operation("POST", MODEL + "/import", challenger_endpoints.import_decisions, "admin", schemas.Import,
+              {200: schemas.Imports}, (*BODY, 404)),
     Operation("POST", "/v1/keys", endpoints.create_key, "admin", schemas.NewKey, {201: schemas.CreatedKey}, BODY),
     Operation("GET", "/v1/keys", endpoints.list_keys, "admin", responses={200: schemas.KeyList}),
     Operation("DELETE", "/v1/keys/{key_id}", endpoints.revoke_key, "admin",

@@ -33,6 +33,9 @@ Role = Literal["decide", "feedback", "read", "admin"]
 Mode = Literal["live", "shadow", "apprentice"]
 OnTimeout = Literal["ignore", "wrong"]
 RewardRange = Literal["0..1", "-1..1"]
+Settings = dict[str, float | int | str | bool]
+Seed = Annotated[int, Meta(ge=0, le=1 << 62)]
+FeatureNames = Annotated[tuple[str, ...], Meta(min_length=1, max_length=MAX_FEATURES)]
 
 
 class Schema(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -62,9 +65,11 @@ class ModelSpec(Schema, kw_only=True):
     features: Annotated[int, Meta(ge=1, le=10_000_000)] | Literal["auto"] | None = None
     """The number of features in `x`, or "auto" for named `features`. If omitted, the first decision settles it;
     with `actions`, they are named."""
-    settings: dict[str, float | int | str | bool] = {}
+    use_features: FeatureNames | None = None
+    """With named features: the names of those that the model uses; all if omitted."""
+    settings: Settings = {}
     """Settings of the learner: loss, norm, radius, horizon, and those of the algorithm."""
-    seed: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
+    seed: Seed = 0
     epsilon: Share | None = None
     """The share of decisions drawn uniformly, so that other policies can be evaluated on the log. If omitted, 0.02 with
     bandit feedback, and 0 with full information."""
@@ -122,7 +127,8 @@ class ModelInfo(Schema, kw_only=True):
     algorithm: str
     features: int | str | None
     """null until the first decision settles it."""
-    settings: dict[str, float | int | str | bool]
+    use_features: FeatureNames | None = None
+    settings: Settings
     seed: int
     epsilon: float
     feedback_timeout: float | None
@@ -360,6 +366,104 @@ class OutcomeResults(Schema):
     """One result for each outcome of the batch."""
 
     outcomes: list[OutcomeResult]
+
+
+# --- challengers ------------------------------------------------------------------------------------------------
+
+
+class NewChallenger(Schema, kw_only=True):
+    """A learner that learns from the same outcomes as the model and never decides: how it differs from the model."""
+
+    algorithm: str | None = None
+    """The library's default if omitted."""
+    settings: Settings = {}
+    """Settings of the learner; those of the model do not apply."""
+    seed: Seed = 0
+    use_features: FeatureNames | None = None
+    """With named features: the names of those that the challenger uses; all if omitted."""
+
+
+class EstimatedError(Schema, omit_defaults=False):
+    """An estimated error rate, 1 minus the mean reward, with its proven 95 % interval; null without outcomes."""
+
+    error_rate: float | None
+    low: float | None
+    high: float | None
+
+
+class ChallengerInfo(Schema, kw_only=True, omit_defaults=False):
+    """A challenger and its comparison with what was played."""
+
+    name: Name
+    algorithm: str
+    settings: Settings
+    seed: int
+    use_features: FeatureNames | None
+    since: str
+    """When its evidence began: when it was created, or at the last promotion."""
+    decisions: int
+    """The number of decisions with an outcome on which it was evaluated."""
+    error_rate: float | None
+    low: float | None
+    high: float | None
+    live: EstimatedError
+    """What was played in the same decisions."""
+    difference: EstimatedError
+    """Its error rate minus that of what was played; the interval is narrower than those of the two suggest."""
+    comparison: Literal["better", "worse", "unknown"]
+    """better or worse only if the interval of the difference proves it."""
+    decisions_needed: int | None
+    """While it is unknown: about how many more outcomes would prove the difference; null if nothing suggests one."""
+    stopped: str | None
+    """Why it no longer learns; null while it does."""
+
+
+class ChallengerList(Schema):
+    """The challengers of a model, at most 5."""
+
+    challengers: list[ChallengerInfo]
+
+
+class Promotion(Schema):
+    """The challenger to make live."""
+
+    challenger: Name
+
+
+# --- importing --------------------------------------------------------------------------------------------------
+
+
+class ImportedDecision(Schema, kw_only=True):
+    """A decision from another log, with its outcome."""
+
+    event_id: EventId
+    """A decision with the id of an event that the model knows is not imported again."""
+    x: Numbers | SparseX | None = None
+    features: Cells | None = None
+    context: Cells | None = None
+    actions: Annotated[tuple[Action, ...], Meta(min_length=1, max_length=MOST_ACTIONS)] | None = None
+    available: Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MAX_LABELS)] | None = None
+    excluded: Annotated[tuple[ActionId, ...], Meta(max_length=MOST_ACTIONS)] | None = None
+    label: Label | None = None
+    """The label that was played; with full-information feedback it may be omitted."""
+    action: ActionId | None = None
+    """The id of the action that was played."""
+    propensity: Probability | None = None
+    """The probability with which it was drawn; required with bandit feedback."""
+    outcome: "Outcome"
+
+
+class Import(Schema):
+    """Up to 1,000 decisions to learn from, in this order. If one cannot be imported, none is."""
+
+    decisions: Annotated[list[ImportedDecision], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class Imports(Schema, omit_defaults=False):
+    """How many decisions were imported, and how many were known by their event ids."""
+
+    imported: int
+    known: int
 
 
 # --- keys ---------------------------------------------------------------------------------------------------------

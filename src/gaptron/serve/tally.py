@@ -55,6 +55,7 @@ class Tally(Struct):
     unusable: int = 0  # of decisions whose propensity is out of bounds, in logs of other versions
     agreed: int = 0  # shadow mode: the caller played the label that the model would have played
     shadow: int = 0
+    imported: int = 0  # decisions of other logs; they count nowhere else
     labels: list[LabelCounts] = field(default_factory=list)
     actions: dict[str, LabelCounts] = field(default_factory=dict)  # of those that are counted, since they are
     delays: list[int] = field(default_factory=lambda: [0] * (len(DELAYS) + 1))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from gaptron.data.text_numbers import as_number
+from gaptron.data.text_numbers import are_numbers, as_number
 from gaptron.errors import SettingError
 from gaptron.features.cells import MISSING, time_of
 
@@ -34,6 +34,8 @@ _FIRST_YEAR = r"(?P<year>[0-9]{4})[/.-](?P<a>[0-9]{1,2})[/.-](?P<b>[0-9]{1,2})" 
 _DATE = re.compile(_LAST_YEAR)
 _YEAR = re.compile(_FIRST_YEAR)
 _DIGITS = re.compile(r"[0-9]+")
+_LEADING_ZERO = re.compile(r"0[0-9]")
+_MISSING = frozenset(MISSING)
 
 
 def check_forms(separator: str | None, decimal: str, dates: str | None) -> None:
@@ -48,12 +50,12 @@ def check_forms(separator: str | None, decimal: str, dates: str | None) -> None:
 
 def column_form(cells: Iterable[str], decimal: str) -> str:
     """Return the form of a column with these cells."""
-    values = [value for value in map(str.strip, cells) if value not in MISSING]
+    values = [value for value in map(str.strip, cells) if value not in _MISSING]
     if not values:
         return TEXT
-    if any(len(value) > 1 and value[0] == "0" for value in values) and all(map(_DIGITS.fullmatch, values)):
+    if any(map(_LEADING_ZERO.match, values)) and all(map(_DIGITS.fullmatch, values)):
         return CODE
-    if decimal == "." and all(as_number(value) is not None for value in values):
+    if decimal == "." and are_numbers(values):
         return NUMBER
     if all(plain_number(value, decimal) is not None for value in values):
         return MARKED if any(_MARKED[decimal].search(value) for value in values) else NUMBER

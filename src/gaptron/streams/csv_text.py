@@ -40,7 +40,7 @@ from gaptron.streams.source import COMMA, MARK, Source, Text, count_byte, read_t
 from gaptron.types import Integers
 
 SAMPLE = 100  # lines below the first one that show the separator, whether there is a header, and how cells are written
-HEAD_BYTES = 1 << 20  # in which these lines are looked for
+HEAD_BYTES = 1 << 16  # in which these lines are looked for at first
 DATE_SAMPLE = 10_000  # lines that are searched for a date that shows whether the day or the month comes first
 MIN_BYTES = 500  # per column: with less text, starting Arrow takes longer than parsing every cell
 ROW_NUMBERS = "the unnamed first column contains row numbers and is ignored"
@@ -163,8 +163,7 @@ def read(source: Source, rows: int | None, options: CsvOptions, then: Callable[[
     for text in whole_records(texts, options.separator or CANDIDATES):
         text.check_line_ends()
         first.append(text)
-        head = text.head(HEAD_BYTES).quoted(options.separator or CANDIDATES)
-        sample += islice(head.records(), SAMPLE + 1 - len(sample))
+        sample += _first_records(text, options.separator or CANDIDATES, SAMPLE + 1 - len(sample))
         if len(sample) > SAMPLE:
             break
     if not sample:
@@ -197,6 +196,17 @@ def read(source: Source, rows: int | None, options: CsvOptions, then: Callable[[
     chunks = whole_records(chain(first, texts), separator)
     yield from map_chunks(parse, (text for text in islice(chunks, len(first))), in_threads=False)
     yield from map_chunks(parse, chunks, in_threads=rows is not None and source.is_regular_file)
+
+
+def _first_records(text: Text, separators: str, count: int) -> list[tuple[int, bytes]]:
+    """Return the first records of a text, without looking for quoted line ends in all of it."""
+    size = HEAD_BYTES
+    while True:
+        # One more than needed, because the last one may be cut.
+        records = list(islice(text.head(size).quoted(separators).records(), count + 1))
+        if len(records) > count or size >= len(text.data):
+            return records[:count]
+        size *= 8
 
 
 # --- the layout -----------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ class Format(NamedTuple):
 
 
 TEXT_OPTIONS = ("header", "separator", "decimal", "dates", "encoding")  # of CSV and TSV files
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 COMPRESSION = 6  # text is about this many times as long as its compressed form
 FORMATS = {
     "csv": Format((".csv",), table=True),
@@ -241,6 +242,8 @@ def _format(source: Source, requested: str | None) -> str:
     extension, packed = source.suffixes
     by_extension = next((name for name, form in FORMATS.items() if extension in form.extensions), None)
     name = requested or ("svmlight" if source.is_stdin else by_extension)
+    if name is None and extension in SPREADSHEETS:
+        raise StreamError(source.name, "is a spreadsheet: save the sheet as CSV first")
     if name not in FORMATS:
         raise StreamError(source.name, f"unknown format: set format= to one of {', '.join(FORMATS)}")
     if packed and FORMATS[name].binary:

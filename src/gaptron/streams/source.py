@@ -105,11 +105,20 @@ class Source:
             self._check_unused()
         if self.progress is None and not self.suffixes[1]:
             with open(self.path, "rb") as plain:
+                self._check_plain(plain)
                 yield plain
             return
         raw = _CountingFile(io.FileIO(self.path, "rb"), self.progress)
         with raw, io.BufferedReader(raw) as file, self._unpacked(file, raw, self.suffixes[1]) as unpacked:
+            if unpacked is file:
+                self._check_plain(file)
             yield unpacked
+
+    def _check_plain(self, file: Any) -> None:
+        """Raise an error for compressed data whose extension does not say so. Text may begin with the mark of .bz2."""
+        packed = next((kind for magic, kind in _MAGIC.items() if file.peek(8).startswith(magic)), ".bz2")
+        if packed != ".bz2":
+            raise StreamError(self.name, f"is compressed, but its name does not end in {packed}: rename it")
 
     @contextmanager
     def _stdin(self) -> Iterator[IO[bytes]]:

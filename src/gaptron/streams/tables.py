@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from gaptron.data.examples import MeasuredExamples
 from gaptron.errors import InputError, StreamError
+from gaptron.features.cells import time_of
 from gaptron.features.declaration import Features
 from gaptron.features.encoder import Encoder
-from gaptron.features.tables import Table, of_arrow
+from gaptron.features.tables import Column as TableColumn
+from gaptron.features.tables import Table, Texts, Times, of_arrow
 from gaptron.streams import csv_text, parquet
 from gaptron.streams.cell_forms import check_forms
 from gaptron.streams.columns import Column, Columns, assign_roles, check_unique, find_column
@@ -89,6 +91,28 @@ def is_table(path: str | os.PathLike[str], format: str | None = None, available:
 def is_table_file(data: str, format: str | None = None, available: Column | None = None) -> bool:
     """Is this a file with named columns, and not the name of a stream?"""
     return is_file(data) and is_table(data, format, available)
+
+
+def time_columns(
+    path: str | os.PathLike[str], *, format: str | None = None, label: Column | None = None, header: bool | None = None
+) -> list[str]:
+    """Return the columns of a table whose first rows hold times; none of standard input, which is read only once."""
+    source = Source(os.fspath(path))
+    if source.is_stdin:
+        return []
+    options = CsvOptions(Columns(label), header, numeric=False)
+    first = next(TableReader(source, format, options, Unlabelled()).chunks(csv_text.SAMPLE), None)
+    if first is None:
+        return []
+    columns = of_arrow(first.table, text=first.rounds.text).block(0, first.table.num_rows)
+    return [name for name, column in columns.items() if _has_times(column)]
+
+
+def _has_times(column: TableColumn) -> bool:
+    if not isinstance(column, Texts):
+        return isinstance(column, Times)
+    present = [cell for cell in column.distinct()[0] if isinstance(cell, str)]
+    return bool(present) and column.numbers() is None and all(time_of(cell) is not None for cell in present)
 
 
 def _has_lists(path: str, available: Column | None) -> bool:

@@ -65,6 +65,7 @@ def _gap(summary: Summary, other: Standing) -> str:
         return f"{name}, has no seed in common with it."
     text = f"{name}, is {points(gap, sign=False)} points behind"
     if gap.half_width is None:
-        return f"{text} (one seed: no interval)."
+        why = "one seed" if gap.n == 1 else f"{gap.n} equal runs"
+        return f"{text} ({why}: no interval)."
     level = f"95%, {plural(gap.n, 'seed')}"
     return f"{text} ({level})." if gap.excludes_zero else f"{text} ({level}), which is not significant."

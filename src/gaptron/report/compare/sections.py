@@ -133,7 +133,10 @@ class _Builder(NamedTuple):
             pictures = [self.picture(f"behind-{_slug(summary)}", drawing, f"How far each algorithm is behind {leader}")]
         paragraphs = []
         if all(s.behind is None or s.behind.half_width is None for s in summary.ranking):
-            paragraphs.append("There are no intervals, because there is only one seed or none common to all streams.")
+            paragraphs.append(
+                "There are no intervals, because there is only one seed, none common to all streams, or every run "
+                "is the same."
+            )
         return Subsection(
             feedback_title(summary.feedback), paragraphs, pictures, [Table("Ranking over all streams", head, rows)]
         )

@@ -69,14 +69,14 @@ class ActionAdapter(Adapter):
         for action in actions:
             if action.x is not None:
                 raise invalid(f"action {action.id!r} has numbers as x: this model takes named features")
-        context = request.context or {}
-        crosses = len(context) * sum(len(action.features or ()) for action in actions)
+        context = self._used(request.context or {})
+        features = [(action.id, self._used(action.features or {})) for action in actions]
+        crosses = len(context) * sum(len(cells) for _, cells in features)
         if crosses > MAX_CROSSES:
             raise invalid(
                 f"the features of the context and of the actions have {crosses:,} products; at most {MAX_CROSSES:,} "
                 "are possible: send fewer features or fewer actions"
             )
-        features = [(action.id, action.features or {}) for action in actions]
         return {"x": context, "actions": features, "excluded": excluded or None}
 
     def _matrix(self, request: DecisionRequest) -> Any:

@@ -11,7 +11,7 @@ from gaptron.errors import GaptronError, NoBoundError
 from gaptron.kernels.simplex import draw
 from gaptron.learner import Learner, model_file
 from gaptron.serve.problems import invalid
-from gaptron.serve.schemas import DecisionRequest, NewModel, Outcome, SparseX
+from gaptron.serve.schemas import Cells, DecisionRequest, NewModel, Outcome, SparseX
 from gaptron.types import Vector
 
 RESERVED = (
@@ -71,6 +71,9 @@ class Adapter:
         self.feedback = spec.feedback
         self.width = spec.features if isinstance(spec.features, int) else None
         self.spec = spec
+        self._use = None if spec.use_features is None else frozenset(spec.use_features)
+        if self._use is not None and not self.named:
+            raise invalid('use_features selects named features: create the model with "features": "auto"')
         self.learner = self._new_learner(self.features, epsilon=spec.epsilon or 0.0, **problem)
 
     def _new_learner(self, features: int | Literal["auto"] | None, **more: Any) -> Learner:
@@ -134,8 +137,17 @@ class Adapter:
             p[rare] = 0.0
         return scored
 
+    def probability(self, request: DecisionRequest, name: str) -> float:
+        """Return the probability with which `decide` would play this label or action. Changes nothing."""
+        names, p, _ = self.score(request)
+        return p.item(names.index(name)) if name in names else 0.0
+
     def _score(self, request: DecisionRequest) -> Scored:
         raise NotImplementedError
+
+    def _used(self, cells: Cells) -> Cells:
+        """The named features that the model uses."""
+        return cells if self._use is None else {name: value for name, value in cells.items() if name in self._use}
 
     def check(self, request: DecisionRequest) -> None:
         """Refuse an example that could not be learned from, if `decide` accepts it."""
@@ -203,6 +215,10 @@ class Adapter:
 
     def _check_feedback(self, request: DecisionRequest, played: str, feedback: dict[str, Any]) -> None:
         raise NotImplementedError
+
+    def true_choice(self, outcome: Outcome, played: str) -> str | None:
+        """The true label or right action, with full-information feedback."""
+        return self._feedback(outcome, played).get("truth")
 
     def learn(self, request: DecisionRequest, played: str, propensity: float, outcome: Outcome) -> None:
         """Learn from a decision and its outcome; both have been checked."""
@@ -288,7 +304,7 @@ def check_numbers(x: tuple[float, ...] | SparseX, width: int | None) -> None:
     """Refuse numbers that are not those of an example with `width` features."""
     if not isinstance(x, SparseX):
         if width is not None and len(x) != width:
-            raise invalid(f"x has {len(x)} numbers; the model has {width} features")
+            raise invalid(f"x has length {len(x)}; the number of features of this model is {width}")
         return
     if width is None:
         raise invalid('a sparse x needs the number of features: create the model with "features": number')
@@ -297,7 +313,7 @@ def check_numbers(x: tuple[float, ...] | SparseX, width: int | None) -> None:
     if len(set(x.indices)) != len(x.indices):
         raise invalid("x contains an index twice")
     if any(index >= width for index in x.indices):
-        raise invalid(f"x contains index {max(x.indices)}; the model has {width} features, starting at 0")
+        raise invalid(f"x contains index {max(x.indices)}; indices of this model are below {width}")
 
 
 def as_matrix(rows: list[Any], width: int | None) -> Any:

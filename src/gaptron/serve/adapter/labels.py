@@ -92,7 +92,7 @@ class LabelAdapter(Adapter):
         if request.features is not None:
             if self.features_after(request) != "auto":
                 raise invalid(f'this model takes numbers as x, {SETTLED}: use another one with "features": "auto"')
-            return [request.features]
+            return [self._used(request.features)]
         if self.named:
             raise invalid(f"this model takes named features, {SETTLED}, not x")
         assert x is not None

@@ -37,14 +37,4 @@ export async function call(path, options) {
   return response.status === 204 ? null : response.json();
 }
 
-// null if this service does not have the path.
-export async function optional(path) {
-  try {
-    return await call(path);
-  } catch (problem) {
-    if (problem.status === 404 || problem.status === 405) return null;
-    throw problem;
-  }
-}
-
 export const modelPath = (name) => `v1/models/${encodeURIComponent(name)}`;

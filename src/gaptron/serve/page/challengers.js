@@ -1,22 +1,23 @@
 // Other algorithms that learn from the same events without deciding, compared with the model.
 
-import { call, optional } from "./api.js";
-import { range } from "./chart.js";
-import { button, explained, h, named, note, patch } from "./dom.js";
-import { count, interval, measure, plural, rate, time, value } from "./format.js";
+import { call } from "./api.js";
+import { estimate } from "./chart.js";
+import { button, explained, field, h, nameField, named, note, patch } from "./dom.js";
+import { DASH, interval, measure, plural, signed, time } from "./format.js";
 
 export const title = "Challengers";
 const TEXT = { better: "better than the model", worse: "worse than the model", unknown: "not decided yet" };
 
+const points = (share) => (share === null ? DASH : `${signed((100 * share).toFixed(1), share)} points`);
+
 export function view(root, model, path) {
   const message = h("p", { role: "status" }), body = h("div");
-  const field = (text, note, input) => h("label", { class: "field" }, h("span", {}, text), input, h("small", {}, note));
-  const form = h("form", { onsubmit: (event) => { event.preventDefault(); add(); } }, h("h3", {}, "Add a challenger"),
-    field("Name", "Lowercase letters, digits and -.", h("input", { type: "text", name: "name", required: true, pattern: "[a-z0-9][a-z0-9\\-]{0,63}", autocomplete: "off" })),
+  const form = h("form", { onsubmit: (event) => { event.preventDefault(); add(); } }, h("h3", "Add a challenger"),
+    nameField(),
     field("Algorithm", "A name that gaptron algorithms lists.", h("input", { type: "text", name: "algorithm", required: true, autocomplete: "off", spellcheck: "false" })),
     field("Settings", "A JSON object; empty for the algorithm's own.", h("input", { type: "text", name: "settings", autocomplete: "off", spellcheck: "false" })),
-    h("button", { class: "main" }, "Add"));
-  root.append(h("h2", {}, "Challengers"), note("At most five other algorithms learn from the same events. They never decide: each is evaluated on the logged decisions by their propensities, before it learns."), message, body, form);
+    h("button.main", "Add"));
+  root.append(h("h2", "Challengers"), note("At most five other algorithms learn from the same events. They never decide: each is evaluated on the logged decisions by their propensities, before it learns."), message, body, form);
 
   async function act(place, options, done) {
     try {
@@ -45,20 +46,14 @@ export function view(root, model, path) {
   const promote = (name) => confirm(`Let ${name} decide from now on? The log keeps the change.`) && act("promote", { method: "POST", body: { challenger: name } }, `${name} decides now.`);
 
   async function refresh(info) {
-    const found = await optional(`${path}/challengers`);
-    const challengers = found?.challengers ?? [], rewards = info.actions;
-    form.hidden = found === null;
-    const estimate = (one) => {
-      const [low, high] = [value(one.low, rewards), value(one.high, rewards)].sort((a, b) => a - b);
-      return range({ value: value(one.error_rate, rewards), low, high }, rate(one.error_rate, rewards), `${measure(rewards)}, 95 % interval ${interval(one, rewards)}.`);
-    };
-    patch(body, challengers.length === 0 ? h("p", {}, found ? "There is no challenger yet." : "This service has no challengers.") :
-      challengers.map((one) => h("section", { class: "tile", "data-key": one.name },
-        h("div", { class: "row apart" }, h("h3", {}, named(one.name)), h("div", { class: "row" }, button("Promote", () => promote(one.name), { "aria-label": `Promote ${one.name}` }), button("Remove", () => remove(one.name), { "aria-label": `Remove ${one.name}` }))),
-        h("p", {}, `${one.algorithm} `, h("code", {}, JSON.stringify(one.settings ?? {})), `, ${plural(one.decisions, "decision")} since ${typeof one.since === "string" ? time(one.since) : count(one.since)}`),
-        h("div", { class: "bars" }, h("div", { class: "name" }, "challenger"), estimate(one), h("small", {}, interval(one, rewards)), one.live && [h("div", { class: "name" }, "model"), estimate(one.live), h("small", {}, interval(one.live, rewards))]),
-        one.difference && h("p", {}, "Difference: ", explained(rate(one.difference.error_rate, false), `Its error rate minus that of the model on the same decisions: ${interval(one.difference)}.`), `, ${interval(one.difference)}`),
-        one.stopped ? h("p", { class: "warning" }, `Stopped: ${one.stopped}`) : h("p", { class: one.comparison === "better" ? "good" : "note" }, (TEXT[one.comparison] ?? TEXT.unknown) + (one.decisions_needed ? `: about ${plural(one.decisions_needed, "more decision")} needed` : "")))));
+    const { challengers = [] } = await call(`${path}/challengers`), rewards = info.actions;
+    patch(body, challengers.length === 0 ? h("p", "There is no challenger yet.") :
+      challengers.map((one) => h("section.tile", { "data-key": one.name },
+        h("div.row.apart", h("h3", named(one.name)), h("div.row", button("Promote", () => promote(one.name), { "aria-label": `Promote ${one.name}` }), button("Remove", () => remove(one.name), { "aria-label": `Remove ${one.name}` }))),
+        h("p", `${one.algorithm} `, h("code", JSON.stringify(one.settings)), `, ${plural(one.decisions, "decision")} with outcome since ${time(one.since)}`),
+        h("div.bars", h("div.name", "challenger"), estimate(one, rewards, measure(rewards)), h("small", interval(one, rewards)), h("div.name", "model"), estimate(one.live, rewards, measure(rewards)), h("small", interval(one.live, rewards))),
+        h("p", "Difference: ", explained(points(one.difference.error_rate), "Its error rate minus that of the model in the same decisions; below zero it is better."), `, ${points(one.difference.low)} to ${points(one.difference.high)}`),
+        one.stopped ? h("p.warning", `Stopped: ${one.stopped}`) : h("p", { class: one.comparison === "better" ? "good" : "note" }, (TEXT[one.comparison] ?? TEXT.unknown) + (one.decisions_needed ? `: about ${plural(one.decisions_needed, "more decision")} needed` : "")))));
   }
   return refresh;
 }

@@ -3,8 +3,12 @@
 const HANDLERS = ["onclick", "onchange", "oninput", "onsubmit"];
 const PROPERTIES = [...HANDLERS, "value", "checked", "disabled", "hidden"];
 
-function made(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
+// h("p.note", { id: "x" }, "text"): the classes and the attributes may be left out.
+function made(create, tag, rest) {
+  const [name, ...classes] = tag.split("."), hasAttributes = rest[0]?.constructor === Object;
+  const element = create(name), children = hasAttributes ? rest.slice(1) : rest;
+  if (classes.length) element.setAttribute("class", classes.join(" "));
+  for (const [name, value] of Object.entries(hasAttributes ? rest[0] : {})) {
     if (PROPERTIES.includes(name)) element[name] = value;
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
@@ -14,12 +18,11 @@ function made(element, attributes, children) {
 }
 
 // Text is only ever added as text nodes: names of labels and features cannot contain markup.
-export const h = (tag, attributes = {}, ...children) => made(document.createElement(tag), attributes, children);
-export const s = (tag, attributes = {}, ...children) =>
-  made(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+export const h = (tag, ...rest) => made((name) => document.createElement(name), tag, rest);
+export const s = (tag, ...rest) => made((name) => document.createElementNS("http://www.w3.org/2000/svg", name), tag, rest);
 
 export function patch(target, ...children) {
-  const fresh = h("div", {}, children).childNodes;
+  const fresh = h("div", children).childNodes;
   patchNodes(target, [...fresh]);
 }
 
@@ -50,20 +53,25 @@ function update(current, node) {
 export const explained = (text, help, attributes = {}) =>
   h("span", { tabindex: 0, "data-help": help, "aria-description": help, ...attributes }, text);
 
-export const note = (...children) => h("p", { class: "note" }, children);
+export const note = (...children) => h("p.note", children);
 export const button = (text, onclick, attributes = {}) => h("button", { type: "button", onclick, ...attributes }, text);
 
 // A name that somebody else chose: isolated, because it may be written from right to left.
 export const named = (text, attributes = {}) => h("bdi", attributes, text);
 
-export const section = (title, text, ...children) => h("section", {}, h("h2", {}, title), text && note(text), children);
+export const field = (text, help, ...children) => h("label.field", h("span", text), children, h("small", help));
+export const nameField = () => field("Name", "Lowercase letters, digits and -.", h("input", { type: "text", name: "name", required: true, pattern: "[a-z0-9][a-z0-9\\-]{0,63}", autocomplete: "off" }));
+export const choose = (attributes, pairs, chosen) => h("select", attributes, pairs.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
 
-// columns: [heading, explanation or null, "text", "number" or ""]; rows of texts or nodes.
-export function table(caption, columns, rows) {
+export const section = (title, text, ...children) => h("section", h("h2", title), text && note(text), children);
+
+// columns: a heading, or [heading, explanation, "text" or "number"]; rows of texts or nodes.
+export function table(caption, headings, rows) {
+  const columns = headings.map((one) => (Array.isArray(one) ? one : [one]));
   const head = columns.map(([heading, help, kind]) => h("th", { scope: "col", class: kind === "number" && "number" }, help ? explained(heading, help) : heading));
-  const body = rows.map((row) => h("tr", {}, row.map((cell, at) =>
+  const body = rows.map((row) => h("tr", row.map((cell, at) =>
     h("td", { class: columns[at][2] || null, "data-help": columns[at][2] === "number" && columns[at][1] }, cell))));
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": caption }, h("table", h("thead", h("tr", head)), h("tbody", body)));
 }
 
 export function watchHelp(tip) {
@@ -103,5 +111,5 @@ export async function copy(text, button) {
 }
 
 export const snippet = (title, text) => h("div", {},
-  h("div", { class: "row apart" }, h("h3", {}, title), button("Copy", (event) => copy(text, event.target), { "aria-label": `Copy: ${title}` })),
-  h("pre", { tabindex: 0 }, h("code", {}, text)));
+  h("div.row.apart", h("h3", title), button("Copy", (event) => copy(text, event.target), { "aria-label": `Copy: ${title}` })),
+  h("pre", { tabindex: 0 }, h("code", text)));

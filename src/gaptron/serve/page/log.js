@@ -21,8 +21,8 @@ export function view(root, model, path) {
       message.textContent = `${name} could not be read: ${problem.message}.`;
     }
   };
-  root.append(h("h2", {}, "Log"), note("Every decision and outcome is in the log; the model is a function of it. An export has the decisions whose outcome was learned from, with propensities."), summary,
-    h("ul", {}, FILES.map(([file, ending, what, use]) => h("li", {}, hasKey() // a link cannot send a key
+  root.append(h("h2", "Log"), note("Every decision and outcome is in the log; the model is a function of it. An export has the decisions whose outcome was learned from, with propensities."), summary,
+    h("ul", FILES.map(([file, ending, what, use]) => h("li", hasKey() // a link cannot send a key
       ? button(what, () => download(`${path}/${file}`, `${model.name}.${ending}`), { class: "link" })
       : h("a", { href: `${path}/${file}`, download: `${model.name}.${ending}` }, what), ` (${use})`))), message,
     snippet("In a shell", `curl${curlKey()} '${baseUrl()}/${path}/log?format=jsonl' > ${model.name}.jsonl

@@ -53,7 +53,7 @@ async function update() {
       }
       await refresh(place.model ? info : models);
     } else {
-      element("view").replaceChildren(h("p", {}, quarantined.some((one) => one.name === place.model)
+      element("view").replaceChildren(h("p", quarantined.some((one) => one.name === place.model)
         ? "This model is quarantined: it cannot be used until the reason is repaired and the service is restarted."
         : "There is no model with this name. ", h("a", { href: "#/" }, "Show all models")));
       refresh = null;
@@ -89,7 +89,7 @@ function showModels(models, quarantined) {
   element("choice").hidden = names.length === 0;
   patch(element("model"), h("option", { value: "" }, "All models"), names.map((name) => h("option", { value: name }, name)));
   if (document.activeElement !== element("model")) element("model").value = place.model;
-  patch(element("quarantined"), quarantined.map((one) => h("li", {}, `The model ${one.name} is quarantined: ${one.reason}`)));
+  patch(element("quarantined"), quarantined.map((one) => h("li", `The model ${one.name} is quarantined: ${one.reason}`)));
 }
 
 function showProblem(text) {

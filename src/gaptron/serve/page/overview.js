@@ -1,6 +1,6 @@
 // How a model does: a few large numbers, the error rate or reward over time, labels, delays and experts.
 
-import { call, optional } from "./api.js";
+import { call } from "./api.js";
 import { ceiling, histogram, lineChart, linesChart, meter, range, widthOf } from "./chart.js";
 import { button, explained, h, named, note, patch, section, table } from "./dom.js";
 import { count, DASH, interval, measure, percent, plural, rate, shown, signed, span, time, value } from "./format.js";
@@ -18,8 +18,8 @@ export function view(root, model, path) {
   return async function refresh(info) {
     const report = await call(`${path}/report`);
     if (updates++ % EVERY === 0) {
-      for (const step of ["hour", "day"]) histories[step] = await optional(`${path}/history?step=${step}`);
-      if (!period) period = (histories.hour?.points ?? []).filter((one) => one.outcomes).length >= 3 ? "hour" : "recent";
+      for (const step of ["hour", "day"]) histories[step] = await call(`${path}/history?step=${step}`);
+      if (!period) period = histories.hour.points.filter((one) => one.outcomes).length >= 3 ? "hour" : "recent";
     }
     samples.push(report.expert_weights);
     if (samples.length === 1) samples.push(report.expert_weights); // a line needs two points
@@ -28,13 +28,13 @@ export function view(root, model, path) {
     const choose = (step) => { period = step; refresh(info); };
     const width = widthOf(body), half = width > 880 ? Math.floor((width - 32) / 2) : width;
     patch(body,
-      report.warnings.map((one) => h("p", { class: "warning" }, one)),
-      h("div", { class: "tiles" }, tiles(report, info)),
+      report.warnings.map((one) => h("p.warning", one)),
+      h("div.tiles", tiles(report, info)),
       report.counts.decisions === 0 && snippetsOf(info),
       curve(report, histories, period, choose, width),
       choices(report, info),
-      h("div", { class: "columns" }, delays(report, half), experts(report, samples, half)),
-      section("Changes", null, report.changes.length === 0 ? h("p", {}, "None.") : h("ol", {}, report.changes.map((one) => h("li", {}, `${time(one.at)}: ${one.what}`)))),
+      h("div.columns", delays(report, half), experts(report, samples, half)),
+      section("Changes", null, report.changes.length === 0 ? h("p", "None.") : h("ol", report.changes.map((one) => h("li", `${time(one.at)}: ${one.what}`)))),
       counts(report), technical(report, previous));
     previous = report.speed;
   };
@@ -43,7 +43,7 @@ export function view(root, model, path) {
 // --- large numbers ------------------------------------------------------------------------------------------------
 
 const NONE = "not enough outcomes yet";
-const tile = (name, help, large, ...small) => h("section", { class: "tile" }, h("h3", {}, name), h("div", { class: "large" }, explained(large, help)), h("p", {}, h("small", {}, small)));
+const tile = (name, help, large, ...small) => h("section.tile", h("h3", name), h("div.large", explained(large, help)), h("p", h("small", small)));
 
 function tiles(report, info) {
   const rewards = report.has_actions, tally = report.counts, name = measure(rewards);
@@ -93,14 +93,14 @@ function curve(report, histories, period, choose, width) {
     .filter(([at]) => at >= first.x && at <= last.x + SIZE[period]);
   const top = rewards ? 1 : ceiling(known.map((one) => one.high));
   return section(`${name} over time`, ["The band is a 95 % confidence interval of each point.", !recent && " An outcome counts when its decision was made.", known.length > 0 && top < 1 && ` The axis ends at ${percent(top)}.`, marks.length > 0 && " Dashed lines are the changes listed below."],
-    h("div", { class: "row", role: "group", "aria-label": "Period" }, Object.keys(STEPS).map((step) => (step === "recent" || histories[step]) && button(STEPS[step], () => choose(step), { "aria-pressed": String(step === period) }))),
-    h("div", { id: "curve" }, known.length === 0 ? h("p", {}, "Not enough outcomes yet.") : lineChart({
+    h("div.row", { role: "group", "aria-label": "Period" }, Object.keys(STEPS).map((step) => button(STEPS[step], () => choose(step), { "aria-pressed": String(step === period) }))),
+    h("div", { id: "curve" }, known.length === 0 ? h("p", "Not enough outcomes yet.") : lineChart({
       width, points, marks, top, format: (share) => (rewards ? share.toFixed(2) : `${+(100 * share).toFixed(1)} %`),
       ticks: recent ? [] : ends.map((one) => [one.x, one.name]), note: recent ? `the last ${plural(report.recent.outcomes, "outcome")}, oldest on the left` : `UTC, one point per ${period}`,
       description: `${name} over time; the table below has the numbers`,
     })),
-    known.length > 0 && h("details", { "data-key": "table" }, h("summary", {}, "Show as a table"), table(`${name} over time`,
-      [["Period", null, ""], [name, "Of the outcomes in the period.", "number"], ["95 % interval", null, "number"], ["Outcomes", "That were learned from in the period.", "number"]],
+    known.length > 0 && h("details", { "data-key": "table" }, h("summary", "Show as a table"), table(`${name} over time`,
+      ["Period", [name, "Of the outcomes in the period.", "number"], ["95 % interval", null, "number"], ["Outcomes", "That were learned from in the period.", "number"]],
       known.map((one) => [one.name, one.text, one.between, count(one.outcomes)]))));
 }
 
@@ -129,17 +129,17 @@ function historyPoints(history, step, rewards) {
 function choices(report, info) {
   const rewards = report.has_actions, name = measure(rewards), always = Object.fromEntries(report.single_label.map((one) => [one.label, one]));
   const what = rewards ? "Action" : "Label", rows = rewards ? report.actions : [...report.labels].sort((a, b) => b.share - a.share);
-  const estimate = (one) => (!one ? h("small", {}, "not estimated") : one.hidden ? explained("too uncertain", one.hidden) :
+  const estimate = (one) => (!one ? h("small", "not estimated") : one.hidden ? explained("too uncertain", one.hidden) :
     range({ ...one, value: one.error_rate }, percent(one.error_rate), `Always playing this label: wrong in ${percent(one.error_rate)}, proven to be in ${interval(one)}.`, report.total?.error_rate));
   const line = (one) => {
     const id = rewards ? one.action : one.label, wrong = rewards ? one.mean_reward : one.error_rate;
-    return [h("div", { class: "name" }, named(shown(info, id)), info.retired?.includes(id) && h("small", {}, " retired")),
+    return [h("div.name", named(shown(info, id)), info.retired?.includes(id) && h("small", " retired")),
       meter(one.share, percent(one.share), `Played in ${plural(one.played, "decision")}; ${percent(one.outcome_rate)} of them have an outcome, ${count(one.timed_out ?? 0)} timed out.`),
       meter(wrong, wrong === null ? DASH : rewards ? wrong.toFixed(3) : percent(wrong), `${name} when this ${what.toLowerCase()} was played.`), !rewards && estimate(always[id])];
   };
   return section(rewards ? "Most played actions" : "Labels", rewards ? null : "Always playing it is estimated from the same decisions by inverse propensity weighting; the bar is a proven 95 % interval, the dashed line the model. All lines go from 0 to 100 %.",
-    rows.length === 0 ? h("p", {}, "Nothing was played yet.") : h("div", { class: rewards ? "bars" : "bars three", id: "labels" },
-      [h("div", { class: "head name" }, what), ["Share", name, !rewards && "Always playing it"].map((text) => text && h("div", { class: "head" }, text))], rows.slice(0, MAX_SHOWN).map(line)),
+    rows.length === 0 ? h("p", "Nothing was played yet.") : h("div", { class: rewards ? "bars" : "bars three", id: "labels" },
+      [h("div.head.name", what), ["Share", name, !rewards && "Always playing it"].map((text) => text && h("div.head", text))], rows.slice(0, MAX_SHOWN).map(line)),
     rows.length > MAX_SHOWN && note(`The ${MAX_SHOWN} most played of ${count(rows.length)}.`));
 }
 
@@ -149,7 +149,7 @@ function delays(report, width) {
     return { name, number: one.outcomes, help: `${plural(one.outcomes, "outcome")} arrived after ${before || "0 s"}${one.up_to === null ? " or later" : ` to ${span(one.up_to)}`}.` };
   });
   return section("Delay of outcomes", "How long outcomes took to arrive: each column up to the time below it. The periods are not equally long.",
-    items.some((one) => one.number) ? histogram({ width, items, description: `Delay of outcomes: ${items.map((one) => `${one.name} ${one.number}`).join(", ")}` }) : h("p", {}, "No outcome was learned from yet."));
+    items.some((one) => one.number) ? histogram({ width, items, description: `Delay of outcomes: ${items.map((one) => `${one.name} ${one.number}`).join(", ")}` }) : h("p", "No outcome was learned from yet."));
 }
 
 function experts(report, samples, width) {
@@ -169,15 +169,15 @@ const COUNTS = {
   duplicates: "Outcomes that were sent again, since the start.", conflicts: "Outcomes that contradicted an earlier one, since the start.", refused: "Refused requests, since the start.", retries: "Decisions requested again, since the start.",
 };
 
-const counts = (report) => h("details", { "data-key": "counts" }, h("summary", {}, "All counts"), table("Counts", [["Kind", null, ""], ["Count", null, "number"]],
+const counts = (report) => h("details", { "data-key": "counts" }, h("summary", "All counts"), table("Counts", ["Kind", ["Count", null, "number"]],
   Object.entries(report.counts).filter(([kind]) => report.mode === "shadow" || !["agreed", "shadow"].includes(kind)).map(([kind, number]) => [explained(kind.replaceAll("_", " "), COUNTS[kind] ?? kind), count(number)])));
 
 function technical(report, previous) {
   const speed = report.speed;
   const events = previous ? (speed.events - previous.events) / Math.max(0.001, speed.seconds - previous.seconds) : 0;
-  return h("details", { "data-key": "technical" }, h("summary", {}, "Exploration, certificate and performance"),
-    h("p", {}, report.exploration === null ? "No decisions yet." : `In recent decisions, ${report.has_actions ? "actions" : "labels"} other than the most likely one had a probability of ${percent(report.exploration)} on average.`),
-    h("p", {}, `Algorithm: ${report.algorithm}. ${report.certificate}`),
-    h("p", {}, `${events.toFixed(0)} events per second; ${count(speed.commits)} commits with ${speed.events_per_commit?.toFixed(1) ?? DASH} events and ${speed.commit_ms?.toFixed(1) ?? DASH} ms each; ${count(speed.uncommitted)} events not on disk yet; ` +
+  return h("details", { "data-key": "technical" }, h("summary", "Exploration, certificate and performance"),
+    h("p", report.exploration === null ? "No decisions yet." : `In recent decisions, ${report.has_actions ? "actions" : "labels"} other than the most likely one had a probability of ${percent(report.exploration)} on average.`),
+    h("p", `Algorithm: ${report.algorithm}. ${report.certificate}`),
+    h("p", `${events.toFixed(0)} events per second; ${count(speed.commits)} commits with ${speed.events_per_commit?.toFixed(1) ?? DASH} events and ${speed.commit_ms?.toFixed(1) ?? DASH} ms each; ${count(speed.uncommitted)} events not on disk yet; ` +
       `response time: median at most ${speed.p50_ms ?? DASH} ms, 99th percentile at most ${speed.p99_ms ?? DASH} ms.`));
 }

@@ -1,15 +1,16 @@
 // The start: the models as cards with a curve, and a form that creates one.
 
-import { call, hasKey, modelPath, optional } from "./api.js";
+import { call, hasKey, modelPath } from "./api.js";
 import { sparkline } from "./chart.js";
-import { h, patch, section, snippet } from "./dom.js";
+import { choose, field, h, nameField, patch, section, snippet } from "./dom.js";
 import { interval, measure, percent, plural, rate, value } from "./format.js";
 
 const EVERY = 5; // updates between two readings of the reports
 const MAX_REPORTS = 30;
+const EXAMPLE = { country: "NL", age: 31 };
 
 export function view(root) {
-  const cards = h("div"), form = h("details", {}, h("summary", {}, "Create a model"));
+  const cards = h("div"), form = h("details", h("summary", "Create a model"));
   const content = creation();
   const reports = {};
   let updates = 0;
@@ -18,50 +19,49 @@ export function view(root) {
   return async (models) => {
     if (updates === 0) form.open = models.length === 0;
     if (updates++ % EVERY === 0) {
-      for (const { name } of models.slice(0, MAX_REPORTS)) reports[name] = await optional(`${modelPath(name)}/report`);
+      for (const { name } of models.slice(0, MAX_REPORTS)) reports[name] = await call(`${modelPath(name)}/report`);
     }
-    patch(cards, h("h2", {}, models.length ? "Models" : "There is no model yet"),
-      models.length === 0 && h("p", {}, "A model chooses a label or an action for each request and learns from what you report back. Create one here; the snippets below the form then use it."),
-      h("div", { class: "tiles cards" }, models.map((info) => card(info, reports[info.name]))));
+    patch(cards, h("h2", models.length ? "Models" : "There is no model yet"),
+      models.length === 0 && h("p", "A model chooses a label or an action for each request and learns from what you report back. Create one here; the snippets below the form then use it."),
+      h("div.tiles.cards", models.map((info) => card(info, reports[info.name]))));
   };
 }
 
 function card(info, report) {
   const curve = (report?.recent?.curve ?? []).map((one) => value(one.error_rate, info.actions));
   const recent = report?.recent;
-  return h("a", { class: "tile", href: `#/${info.name}/overview`, "data-key": info.name }, h("h3", {}, info.name),
-    h("p", {}, info.actions ? "actions of each request" : plural(info.labels.length, "label"), info.mode === "shadow" && ", shadow mode"),
-    h("p", {}, plural(info.decisions, "decision"), report && info.decisions > 0 && `, ${percent((report.counts.outcomes + (report.counts.waiting ?? 0)) / info.decisions)} with feedback`),
-    recent && h("p", { class: "large" }, rate(recent.error_rate, info.actions)),
-    recent && h("p", {}, `${measure(info.actions).toLowerCase()} of the last ${plural(recent.outcomes, "outcome")}, ${interval(recent, info.actions)}`),
+  return h("a.tile", { href: `#/${info.name}/overview`, "data-key": info.name }, h("h3", info.name),
+    h("p", info.actions ? "actions of each request" : plural(info.labels.length, "label"), info.mode === "shadow" && ", shadow mode"),
+    h("p", plural(info.decisions, "decision"), report && info.decisions > 0 && `, ${percent((report.counts.outcomes + (report.counts.waiting ?? 0)) / info.decisions)} with feedback`),
+    recent && h("p.large", rate(recent.error_rate, info.actions)),
+    recent && h("p", `${measure(info.actions).toLowerCase()} of the last ${plural(recent.outcomes, "outcome")}, ${interval(recent, info.actions)}`),
     sparkline(curve, `${measure(info.actions)} over the last outcomes; the line below is 0`));
 }
 
 // --- creating a model ---------------------------------------------------------------------------------------------
 
-const option = (name, text, checked, note) => h("label", { class: "option" }, h("input", { type: "radio", name, value: text[0], checked }), ` ${text[1]}`, note && h("small", {}, ` ${note}`));
-const field = (title, note, ...children) => h("label", { class: "field" }, h("span", {}, title), children, h("small", {}, note));
+const option = (name, text, checked, note) => h("label.option", h("input", { type: "radio", name, value: text[0], checked }), ` ${text[1]}`, note && h("small", ` ${note}`));
 
 function creation() {
   const message = h("p", { role: "status" }), snippets = h("div");
   const labels = field("Labels", "One per line: what the model chooses between.", h("textarea", { name: "labels", rows: 4, spellcheck: "false" }));
   const form = h("form", { id: "new-model", onsubmit: (event) => { event.preventDefault(); create(form, message, snippets); } },
-    field("Name", "Lowercase letters, digits and -.", h("input", { type: "text", name: "name", required: true, pattern: "[a-z0-9][a-z0-9\\-]{0,63}", autocomplete: "off" })),
-    h("fieldset", {}, h("legend", {}, "What it chooses"),
+    nameField(),
+    h("fieldset", h("legend", "What it chooses"),
       option("chooses", ["labels", "one of the same labels every time"], true),
       option("chooses", ["actions", "one of the actions that each request brings"], false, "(articles, offers: each with its own features)"), labels),
-    h("fieldset", {}, h("legend", {}, "What your feedback means"),
+    h("fieldset", h("legend", "What your feedback means"),
       option("feedback", ["bandit", "whether the choice was right, or its reward"], true, "(clicks, sales, corrections without the right label)"),
       option("feedback", ["full", "which one was right"], false, "(somebody checks every case)")),
-    h("fieldset", {}, h("legend", {}, "How long feedback may take"),
-      h("div", { class: "row" }, h("input", { type: "number", name: "timeout", min: "0.1", step: "any", "aria-label": "Timeout" }),
-        h("select", { name: "unit", "aria-label": "Unit of the timeout" }, [["60", "minutes"], ["1", "seconds"], ["3600", "hours"], ["86400", "days"]].map(([size, name]) => h("option", { value: size }, name))),
-        h("small", {}, "Empty: no limit. Otherwise 5 seconds to 7 days.")),
+    h("fieldset", h("legend", "How long feedback may take"),
+      h("div.row", h("input", { type: "number", name: "timeout", min: "0.1", step: "any", "aria-label": "Timeout" }),
+        choose({ name: "unit", "aria-label": "Unit of the timeout" }, [["60", "minutes"], ["1", "seconds"], ["3600", "hours"], ["86400", "days"]]),
+        h("small", "Empty: no limit. Otherwise 5 seconds to 7 days.")),
       option("on_timeout", ["ignore", "no feedback in time says nothing"], true),
       option("on_timeout", ["wrong", "no feedback in time means that the choice was wrong"], false, "(no click; all feedback is then learned at the timeout)")),
-    h("button", { class: "main" }, "Create the model"), message);
+    h("button.main", "Create the model"), message);
   form.addEventListener("change", () => { labels.hidden = form.elements.chooses.value === "actions"; });
-  return h("div", {}, form, snippets);
+  return h("div", form, snippets);
 }
 
 async function create(form, message, snippets) {
@@ -72,6 +72,7 @@ async function create(form, message, snippets) {
   message.textContent = "Creating and compiling the model; this takes a few seconds.";
   try {
     const info = await call("v1/models", { method: "POST", body: spec });
+    if (!info.actions) await call(`${modelPath(info.name)}/preview`, { method: "POST", body: { features: EXAMPLE } }); // compiles, so that the first decision is fast
     message.replaceChildren(`The model ${info.name} is ready. `, h("a", { href: `#/${info.name}/overview` }, "Open it"));
     patch(snippets, snippetsOf(info));
     snippets.scrollIntoView({ block: "nearest" });
@@ -87,7 +88,7 @@ export const curlKey = () => (hasKey() ? ` -H "Authorization: Bearer $GAPTRON_KE
 
 export function snippetsOf(info) {
   const url = `${baseUrl()}/${modelPath(info.name)}/decisions`, choice = info.actions ? "action" : "label";
-  const example = Number.isInteger(info.features) ? Array(info.features).fill(0.5) : { country: "NL", age: 31 }; // either may be sent first
+  const example = Number.isInteger(info.features) ? Array(info.features).fill(0.5) : EXAMPLE; // either may be sent first
   const actions = { "offer-a": { price: 10 }, "offer-b": { price: 12 } };
   const body = JSON.stringify(info.actions ? { context: example, actions: Object.entries(actions).map(([id, features]) => ({ id, features })) } : Array.isArray(example) ? { x: example } : { features: example });
   const [[kind, right]] = Object.entries(info.feedback === "full" ? { [choice]: info.actions ? "offer-a" : info.labels[0] } : { correct: true });

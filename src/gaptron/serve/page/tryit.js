@@ -1,7 +1,7 @@
 // Enter features and see the distribution. Nothing is decided or logged.
 
-import { call, optional } from "./api.js";
-import { button, h, note, patch } from "./dom.js";
+import { call } from "./api.js";
+import { button, field, h, note, patch } from "./dom.js";
 import { distribution, distributionOf } from "./live.js";
 
 export const title = "Try it";
@@ -11,7 +11,7 @@ const MAX_FIELDS = 40;
 export function view(root, model, path) {
   const form = h("form", { onsubmit: (event) => event.preventDefault(), oninput: soon }), result = h("div", { "aria-live": "polite" });
   let [timer, kind, info, fields] = [0, "", model, []];
-  root.append(h("h2", {}, "Try it"), note("What a decision for these features would be drawn from now. Nothing is decided or logged."), form, h("h3", {}, "Distribution"), result);
+  root.append(h("h2", "Try it"), note("What a decision for these features would be drawn from now. Nothing is decided or logged."), form, h("h3", "Distribution"), result);
 
   function soon() {
     clearTimeout(timer);
@@ -23,13 +23,13 @@ export function view(root, model, path) {
     try {
       body = bodyOf(kind, form, fields);
     } catch (problem) {
-      return void patch(result, h("p", { class: "warning" }, `These are not features yet: ${problem.message}`));
+      return void patch(result, h("p.warning", `These are not features yet: ${problem.message}`));
     }
     try {
       const preview = await call(`${path}/preview`, { method: "POST", body });
       patch(result, distribution(info, distributionOf(info.actions ? preview : { distribution: preview.distribution })));
     } catch (problem) {
-      patch(result, h("p", { class: "warning" }, problem.status === 404 || problem.status === 405 ? "This service has no preview." : problem.message));
+      patch(result, h("p.warning", problem.message));
     }
   }
 
@@ -38,17 +38,17 @@ export function view(root, model, path) {
     kind = info.actions || (features && Object.keys(features).length > MAX_FIELDS) || last?.x?.indices ? "json" : info.features === "auto" || (!info.features && !last?.x) ? "named" : "numbers";
     if (kind === "json") {
       const request = info.actions ? { context: last?.context ?? {}, actions: last?.actions ?? [{ id: "offer-a", features: { price: 10 } }, { id: "offer-b", features: { price: 12 } }] } : last.x ? { x: last.x } : { features };
-      form.replaceChildren(h("label", { class: "field" }, h("span", {}, "The request as JSON"), h("textarea", { name: "json", rows: 14, spellcheck: "false" }, JSON.stringify(request, null, 1))));
+      form.replaceChildren(h("label.field", h("span", "The request as JSON"), h("textarea", { name: "json", rows: 14, spellcheck: "false" }, JSON.stringify(request, null, 1))));
     } else if (kind === "numbers") {
       const x = last?.x ?? Array(info.features ?? 1).fill(0);
-      form.replaceChildren(h("label", { class: "field" }, h("span", {}, `${x.length} numbers, separated by commas`), h("textarea", { name: "x", rows: 3, spellcheck: "false" }, x.join(", "))));
+      form.replaceChildren(h("label.field", h("span", `${x.length} numbers, separated by commas`), h("textarea", { name: "x", rows: 3, spellcheck: "false" }, x.join(", "))));
     } else {
       fields = [];
       const list = h("div");
       const add = (name, value) => {
         const field = [h("input", { type: "text", value: name, "aria-label": "Name of the feature" }), h("input", { type: "text", value, "aria-label": `Value of ${name || "the feature"}` })];
         fields.push(field);
-        list.append(h("div", { class: "row" }, field));
+        list.append(h("div.row", field));
         return field;
       };
       for (const [name, value] of Object.entries(features ?? { "": "" })) add(name, typeof value === "string" && value === asText(value) ? value : JSON.stringify(value));
@@ -63,8 +63,8 @@ export function view(root, model, path) {
     info = fresh;
     if (isBuilt) return;
     isBuilt = true;
-    const last = await optional(`${path}/decisions?limit=1`);
-    build(last?.decisions[0]?.redacted ? undefined : last?.decisions[0]);
+    const [last] = (await call(`${path}/decisions?limit=1`)).decisions;
+    build(last?.redacted ? undefined : last);
   };
 }
 

@@ -103,7 +103,11 @@ class Store(Protocol):
         ...
 
     def find(self, model: str, event_ids: list[str]) -> dict[str, Found]:
-        """Look up the decisions of these events; events without a decision are left out."""
+        """Look up the decisions of these events; events without a decision are left out, as are imported ones."""
+        ...
+
+    def known_events(self, model: str, event_ids: list[str]) -> dict[str, int]:
+        """Those of these events that have a decision, which may have been imported, with their last `seq`."""
         ...
 
     def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
@@ -202,7 +206,8 @@ def open_store(location: str) -> Store:
         try:
             from gaptron.serve.store.postgres import PostgresStore  # noqa: PLC0415
         except ImportError:
-            raise SettingError("PostgreSQL needs psycopg: pip install 'gaptron[postgres]'") from None
+            problem = "PostgreSQL needs psycopg: pip install '.[postgres]' in gaptron's source folder"
+            raise SettingError(problem) from None
         return PostgresStore(location)
     if "://" in location:
         raise SettingError(f"--store {location}: a store is a folder or postgresql://...")

@@ -248,7 +248,16 @@ class PostgresStore:
         for row in starmap(Row, self._rows(sql, (model, event_ids))):
             assert row.event_id is not None
             found.setdefault(row.event_id, {})[row.kind] = row
-        return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
+        return {
+            event_id: Found(rows["decided"], rows.get("outcome"))
+            for event_id, rows in found.items()
+            if "decided" in rows
+        }
+
+    def known_events(self, model: str, event_ids: list[str]) -> dict[str, int]:
+        """Use the index of events."""
+        sql = "select event_id, max(seq) from log where model = %s and event_id = any(%s) group by event_id"
+        return dict(self._rows(sql, (model, event_ids)))
 
     def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
         """Use the index of the model's events, backwards; drafts have no number yet."""

@@ -159,7 +159,23 @@ class SqliteStore:
             for row in starmap(Row, self._reading().execute(sql, (model, *chunk))):
                 assert row.event_id is not None
                 found.setdefault(row.event_id, {})[row.kind] = row
-        return {event_id: Found(rows["decided"], rows.get("outcome")) for event_id, rows in found.items()}
+        return {
+            event_id: Found(rows["decided"], rows.get("outcome"))
+            for event_id, rows in found.items()
+            if "decided" in rows
+        }
+
+    def known_events(self, model: str, event_ids: list[str]) -> dict[str, int]:
+        """Use the index of events."""
+        found: dict[str, int] = {}
+        for start in range(0, len(event_ids), MAX_ROWS):
+            chunk = event_ids[start : start + MAX_ROWS]
+            placeholders = ",".join("?" * len(chunk))
+            sql = (
+                f"select event_id, max(seq) from log where model = ? and event_id in ({placeholders}) group by event_id"
+            )
+            found.update(self._reading().execute(sql, (model, *chunk)).fetchall())
+        return found
 
     def latest(self, model: str, after: int, until: int, limit: int) -> list[Found]:
         """Use the index of the model's events, backwards."""
