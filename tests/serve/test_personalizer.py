@@ -300,6 +300,7 @@ def test_the_configuration_can_be_read_and_partly_changed(news: Served) -> None:
         ({"defaultReward": 0.5}, "defaultReward"),
         ({"rewardAggregation": "sum"}, "rewardAggregation"),
         ({"explorationPercentage": 20}, "explorationPercentage"),
+        ({"explorationPercentage": False}, "explorationPercentage"),
         ({"isAutoOptimizationEnabled": True}, "isAutoOptimizationEnabled"),
         ({"learningMode": "LoggingOnly"}, "learningMode"),
         ({"rewardWaitTime": "PT1S"}, "PT5S"),
@@ -349,6 +350,20 @@ def test_each_slot_is_a_decision_without_the_actions_chosen_before(news: Served)
         news.call("POST", path, {"reward": [{"slotId": "other", "value": 1}]}), 404, "ResourceNotFound"
     )
     assert replay(news.service.store).decisions == 40
+
+
+def test_rewards_of_slots_are_refused_together(news: Served) -> None:
+    assert news.call("POST", V2 + "/multislot/rank", {**BODY, "slots": SLOTS, "eventId": "page"}).status_code == 201
+    path, good = V2 + "/multislot/events/page/reward", {"slotId": "top", "value": 1}
+    for bad, status, code in (("other", 404, "ResourceNotFound"), ("side bar", 400, "BadRequest")):
+        error(
+            news.call("POST", path, {"reward": [good, {"slotId": bad, "value": 7 if status == 400 else 1}]}),
+            status,
+            code,
+        )
+    assert news.model("news").version == 0
+    assert news.call("POST", path, {"reward": [good]}).status_code == 204
+    assert news.model("news").version == 1
 
 
 def test_multi_slot_in_apprentice_mode_plays_the_baselines(news: Served) -> None:

@@ -40,7 +40,7 @@ def change(body: dict[str, Any], now: ServiceConfiguration) -> ModelChange | Non
                 found.feedback_timeout = seconds
         elif name == "learningMode" and value in ("Online", "Apprentice"):
             found.mode = "live" if value == "Online" else "shadow"
-        elif name == "explorationPercentage" and isinstance(value, float | int) and 0.0 <= value < 1.0:
+        elif name == "explorationPercentage" and type(value) in (float, int) and 0.0 <= value < 1.0:
             found.epsilon = float(value)
         else:
             wanted = f"{name} cannot be changed to {str(value)[:100]!r}"

@@ -94,6 +94,8 @@ async def reward_slots(request: Request) -> Response:
     name, event = _model_name(request), request.path_params["eventId"]
     scale = coordinator.model(name).spec.reward_range
     outcomes = [(slots.event_id(event, one.slot_id), translate.outcome(one.value, scale)) for one in body.reward]
+    for id, _ in outcomes:
+        await coordinator.find(name, id)  # otherwise some would be recorded before an unknown slot is refused
     for id, outcome in outcomes:
         await _record(coordinator, name, id, outcome)
     return Response(status_code=204)
