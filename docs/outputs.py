@@ -16,6 +16,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -40,6 +41,7 @@ MARK = f"print({END!r})"
 ROW = re.compile(  # of a comparison
     r"(?P<name>\S.*?) +(?P<error>[\d.]+) +(?P<behind>[-+][\d.]+) ± (?P<interval>[\d.]+) +(?P<first>\d+/\d+ …)"
 )
+REPLAY = "replay_personalizer.py"
 GAPTRON = [sys.executable, "-m", "gaptron"]
 
 
@@ -94,6 +96,17 @@ def write_files(page: Path, folder: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for name, content in re.findall(r'^```\w+ title="([\w-]+\.\w+)"\n(.*?)^```', text, re.M | re.S):
         (folder / name).write_text(content, encoding="utf-8")
+
+
+def run_alone(command: str, folder: Path) -> str:
+    """The output of a command that needs no other one before it."""
+    if "gaptron replay" in command:
+        store(folder)
+    if REPLAY not in command:
+        return run(command, folder)
+    with serving(folder, "personalizer") as address:
+        _send("POST", f"{address}/v1/models", {"name": "replay", "actions": True})
+        return run(command, folder, PERSONALIZER_ENDPOINT=address)
 
 
 def run(command: str, folder: Path, **environment: str) -> str:
@@ -173,6 +186,8 @@ def inputs(folder: Path) -> None:
     _decisions(folder / "decisions.jsonl.gz")
     _advice(folder / "advice.csv")
     _clicks(folder / "clicks.dsjson")
+    _personalizer(folder / "personalizer.dsjson")
+    shutil.copy(ROOT / "docs" / "how-to" / REPLAY, folder)
 
 
 def _decisions(path: Path, rounds: int = 4_000) -> None:
@@ -235,6 +250,33 @@ def _clicks(path: Path, rounds: int = 2_000) -> None:
         }
         lines.append(json.dumps(line))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _personalizer(path: Path, rounds: int = 600) -> None:
+    """A log of Personalizer that explores 60 % of its decisions, with some lines that cannot be replayed."""
+    rng = np.random.default_rng(4)
+    topics, likes = ("sport", "news", "art", "food"), {"student": "sport", "senior": "art"}
+    lines = []
+    for t in range(rounds):
+        user = str(rng.choice(list(likes)))
+        articles = [
+            {"_tag": f"{topic}-{t // 60}", "i": {"constant": 1, "id": f"{topic}-{t // 60}"}, "j": [{"topic": topic}]}
+            for topic in rng.permutation(topics).tolist()
+        ]
+        played = int(rng.choice(4, p=(0.55, 0.15, 0.15, 0.15)))
+        clicked = rng.random() < (0.6 if articles[played]["j"][0]["topic"] == likes[user] else 0.1)
+        line = {
+            "_label_cost": -float(clicked),
+            "_label_probability": 0.15 if played else 0.55,
+            "_label_Action": played + 1,
+            "_labelIndex": played,
+            "EventId": f"{t:08x}",
+            "a": [played + 1, *(k + 1 for k in range(4) if k != played)],
+            "c": {"FromUrl": [{"user": {"segment": user}}, {"hour": t % 24}], "_multi": articles},
+        }
+        line |= {"_skipLearn": True} if t in (100, 300) else {"_label_cost": -1.5} if t == 200 else {}
+        lines.append(json.dumps(line))
+    path.write_text("\n".join(lines) + "\n" + lines[0][:200], encoding="utf-8")
 
 
 def store(folder: Path, rounds: int = 50) -> None:

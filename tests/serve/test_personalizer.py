@@ -560,8 +560,14 @@ def test_a_reward_that_is_not_a_number_says_so() -> None:
 
 def test_the_model_of_the_documentation_can_be_created() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "coming-from-personalizer.md").read_text(encoding="utf-8")
-    (body,) = re.findall(r"-d '(\{.*?\})'", page)
+    body, for_replay = re.findall(r"-d '(\{.*?\})'", page)
+    assert msgspec.json.decode(for_replay, type=NewModel).on_timeout == "ignore"
     spec = msgspec.json.decode(body, type=NewModel)
     assert (spec.actions, spec.feedback_timeout, spec.on_timeout) == (True, 600.0, "wrong")
     assert adapter_of(spec).learner.algorithm == "advised-gaptron"
-    assert set(re.findall(r"\(([\w-]+\.md)\)", page)) == {"production.md", "actions.md", "challengers.md"}
+    assert set(re.findall(r"\(([\w-]+\.md)\)", page)) == {
+        "production.md",
+        "actions.md",
+        "challengers.md",
+        "offpolicy.md",
+    }
