@@ -10,7 +10,8 @@ requests are decisions, half are their outcomes. Compare ratios within one run, 
 With --hold, requests are sent at fixed times, whether or not earlier ones got a response, and a latency counts from the
 time a request was due; the model may have challengers, and a browser may show the console. In PostgreSQL, a new schema
 is created and dropped. With --actions, the requests for decisions between labels (100 numbers) are compared with those
-among so many actions of 20 named features and a context of 5.
+among so many actions of 20 named features and a context of 5, at the service's own paths and at those of Azure
+Personalizer (Rank and Reward of the same requests).
 """
 
 import argparse
@@ -43,6 +44,7 @@ async def echo(request):
     return Response(msgspec.json.encode(msgspec.json.decode(await request.body())), media_type="application/json")
 
 paths = ["/v1/models/m/decisions", "/v1/models/m/decisions/{{event}}/outcome", "/readyz"]
+paths += ["/m/m/personalizer/v1.0/rank", "/m/m/personalizer/v1.0/events/{{event}}/reward"]
 app = Starlette(routes=[Route(path, echo, methods=["POST", "PUT"]) for path in paths])
 uvicorn.run(app, port={PORT}, log_level="error")
 """
@@ -66,6 +68,7 @@ SPEC = {"name": "m", "labels": [f"label-{k}" for k in range(10)], "features": 10
 ACTIONS_SPEC = {"name": "m", "actions": True}
 CHALLENGERS = ["frugal-gaptron", "squarecb", "epsilon-greedy"]
 DECISIONS = "/v1/models/m/decisions"
+PERSONALIZER = "/m/m/personalizer/v1.0"
 
 
 # --- callers --------------------------------------------------------------------------------------------------------
@@ -88,7 +91,8 @@ class Connection:
         request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         self._write.write(f"{request}Content-Length: {len(data)}\r\n\r\n".encode() + data)
         head = await self._read.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        _, named, rest = head.lower().partition(b"content-length:")
+        length = int(rest.split(b"\r\n")[0]) if named else 0  # 204 has none
         body = await self._read.readexactly(length)
         assert head[9:10] == b"2", body
         return body
@@ -106,8 +110,21 @@ class Connection:
         self._write.close()
 
 
-async def opened(count: int, rows: list[str] = ROWS) -> list[Connection]:
-    return [await Connection(rows).open() for _ in range(count)]
+class PersonalizerConnection(Connection):
+    """A connection that sends Rank and Reward."""
+
+    async def decide(self, event: str, row: int) -> bytes:
+        """Send Rank."""
+        body = f'{{"eventId":"{event}",{self._rows[row % len(self._rows)]}}}'
+        return await self.call("POST", f"{PERSONALIZER}/rank", body)
+
+    async def send_outcome(self, event: str, correct: bool) -> bytes:
+        """Send Reward."""
+        return await self.call("POST", f"{PERSONALIZER}/events/{event}/reward", f'{{"value":{int(correct)}}}')
+
+
+async def opened(count: int, rows: list[str] = ROWS, kind: type[Connection] = Connection) -> list[Connection]:
+    return [await kind(rows).open() for _ in range(count)]
 
 
 def action_rows(n_actions: int) -> list[str]:
@@ -127,11 +144,20 @@ def action_rows(n_actions: int) -> list[str]:
     return rows
 
 
-async def as_fast_as_it_goes(connections: int, seconds: float, run: str, rows: list[str] = ROWS) -> np.ndarray:
+def ranked(row: str) -> str:
+    """The request of `action_rows` as Personalizer's Rank has it."""
+    given = json.loads(f"{{{row}}}")
+    actions = [{"id": one["id"], "features": [one["features"]]} for one in given["actions"]]
+    return json.dumps({"contextFeatures": [given["context"]], "actions": actions}, separators=(",", ":"))[1:-1]
+
+
+async def as_fast_as_it_goes(
+    connections: int, seconds: float, run: str, rows: list[str] = ROWS, kind: type[Connection] = Connection
+) -> np.ndarray:
     """Decide and send outcomes; return the latency of each request in ms."""
     took: list[float] = []
     end = time.perf_counter() + seconds
-    callers = await opened(connections, rows)
+    callers = await opened(connections, rows, kind)
 
     async def one(number: int, connection: Connection) -> None:
         count = 0
@@ -256,10 +282,12 @@ def measured(
     *,
     of: str = "the echo",
     rows: list[str] = ROWS,
+    kind: type[Connection] = Connection,
 ) -> float:
     """Print the results; return the requests per second."""
     before = processor(process)
-    took = asyncio.run(as_fast_as_it_goes(connections, seconds, name.replace(" ", "-"), rows))
+    run = f"{name}-{connections}".replace(" ", "-")  # no event twice
+    took = asyncio.run(as_fast_as_it_goes(connections, seconds, run, rows, kind))
     rate, cost = len(took) / seconds, 1e6 * (processor(process) - before) / len(took)
     p50, p99 = np.percentile(took, [50, 99])
     share = f"  {rate / other:.2f} of {of}" if other else ""
@@ -298,15 +326,18 @@ def with_actions(options: argparse.Namespace) -> None:
             labels[connections] = measured("labels", process, connections, options.seconds)
     for n_actions in options.actions:
         rows = action_rows(n_actions)
+        surfaces = {"": (rows, Connection), "rank ": ([ranked(row) for row in rows], PersonalizerConnection)}
         with server("-c", ECHO, model=False) as process:
-            for connections in options.connections:
-                measured(f"echo of {len(rows[0]) / 1000:.1f} kB", process, connections, options.seconds, rows=rows)
+            for what, (texts, kind) in surfaces.items():
+                name = f"{what}echo of {len(texts[0]) / 1000:.1f} kB"
+                for connections in options.connections:
+                    measured(name, process, connections, options.seconds, rows=texts, kind=kind)
         with fresh_store(options.store) as store, server(*serve(store), spec=ACTIONS_SPEC, rows=rows) as process:
-            for connections in options.connections:
-                compared = labels[connections]
-                measured(
-                    f"{n_actions} actions", process, connections, options.seconds, compared, of="labels", rows=rows
-                )
+            for what, (texts, kind) in surfaces.items():
+                name = f"{what}{n_actions} actions"
+                for connections in options.connections:
+                    compared = labels[connections]
+                    measured(name, process, connections, options.seconds, compared, of="labels", rows=texts, kind=kind)
 
 
 def restarts(store: str, events: int) -> None:
