@@ -22,7 +22,12 @@ def predict(
         ),
     ] = "-",
     probabilities: Annotated[
-        bool, SHOW("--probabilities", help="Add the probability with which the learner would draw each label.")
+        bool,
+        SHOW(
+            "--probabilities",
+            help="Add the probability with which the learner would draw each label. It is not calibrated, is often 0 "
+            "or 1, and may be largest for another label than the one predicted.",
+        ),
     ] = False,
     scores: Annotated[bool, SHOW("--scores", help="Add the score of each label.")] = False,
     keep: Annotated[
@@ -42,7 +47,7 @@ def predict(
     encoding: Annotated[str, options.encoding(DATA)] = "",
     chunk: Annotated[int, DATA(min=1, help="Number of rows to read at a time.")] = 65_536,
 ) -> None:
-    """Predict the labels of a table with a saved model. The model learns nothing and is not changed.
+    """Predict the labels of a table with a saved model: those of the largest score. The model is not changed.
 
     gaptron predict new.csv --load model.gaptron
 
