@@ -307,7 +307,8 @@ def test_counts_after_loading_are_those_of_the_file(tmp_path):
 def test_a_column_of_nearly_all_different_words_gets_a_warning(tmp_path):
     path = write(tmp_path / "a.csv", shop())
     remedy = (
-        "warning: nearly all values of id are different words, which cannot predict: leave it out with --column id="
+        "warning: nearly all values of id are different: an id or free text, of which nothing can be learned word for "
+        "word; leave it out with --column id="
     )
     assert remedy + "ignore" in summary("play", str(path), "--label", "back", *SMALL)
     assert "warning" not in summary("play", str(path), "--label", "back", *SMALL, "--column", "id=ignore")

@@ -1,5 +1,7 @@
 """The summary of `gaptron play`: four lines about the mistakes, and the theory behind --verbose."""
 
+import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +87,28 @@ def test_the_next_command_reads_the_file_in_the_same_way(tmp_path):
     file = write(tmp_path / "sales.txt", ["large", "small"] * 50)
     text = flat(run("play", str(file), *FAST, "--format", "csv", "--header"))
     assert f"next: gaptron compare {file} --format csv --label sold --header tells" in text
+
+
+def test_the_next_command_reads_a_table_with_decimal_commas_in_the_same_way(tmp_path):
+    file, out = tmp_path / "sales.csv", tmp_path / "out"
+    rows = "".join(f"{t % 7},5;0{t % 9 + 1}/0{t % 5 + 1}/2026;{('large', 'small')[t % 7 > 3]}\n" for t in range(60))
+    file.write_text("size;day;sold\n" + rows)
+    given = (str(file), "--label", "sold", "--separator", ";", "--decimal", ",", "--dates", "month-first")
+    text = flat(run("play", *given))
+    words = f"{file} --label sold --separator ';' --decimal , --dates month-first"
+    assert f"next: gaptron compare {words} tells" in text
+    more = ("-a", "perceptron", "--feedback", "full", "--seeds", "1", "--no-grid", "--jobs", "1", "--no-report")
+    assert f"gaptron: {file} has times (day)" in flat(run("compare", *given, *more, "-o", str(out)))
+    result = json.loads((out / "results.jsonl").read_text().splitlines()[-1])
+    assert account(*shlex.split(result["command"])[2:])["mistakes"] == result["mistakes"]
+    assert result["mistakes"] == account(*given, "-a", "perceptron")["mistakes"]
+
+
+def test_a_comparison_that_would_read_other_rounds_is_not_suggested(tmp_path):
+    given = (str(write(tmp_path / "sales.csv", ["large", "small"] * 50)), "--label", "sold", "--column", "size=word")
+    text = flat(run("play", *given))
+    assert "gaptron compare" not in text
+    assert "next: --save MODEL keeps the learner, and gaptron predict FILE --load MODEL predicts" in text
 
 
 @pytest.mark.parametrize("words", [(), ("--verbose",)])

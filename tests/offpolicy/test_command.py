@@ -260,6 +260,26 @@ def test_a_mistake_is_named(path, bad):
     assert result.output == ""
 
 
+def test_a_log_whose_actions_differ_needs_actions(tmp_path):
+    events = [
+        {
+            "_label_cost": -1.0,
+            "_label_probability": 0.5,
+            "_label_Action": 1,
+            "a": [1, 2],
+            "p": [0.5, 0.5],
+            "c": {"user": {"age": 30}, "_multi": [{"item": {"id": name}} for name in names]},
+        }
+        for names in (("a", "b"), ("b", "c"))
+    ]
+    file = tmp_path / "log.dsjson"
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    said = str(CliRunner().invoke(app, ["evaluate", str(file)]).exception)
+    assert "line 2: its actions differ from those of the lines before" in said
+    assert said.endswith("; --actions reads a log whose actions differ from line to line")
+    assert CliRunner().invoke(app, ["evaluate", str(file), "--actions"]).exit_code == 0
+
+
 def test_a_mistake_is_one_line(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"format":"gaptron-log","version":1,"classes":[0,1],"n_features":1}\n{\n')
     words = ["evaluate", str(tmp_path / "log.jsonl"), "-a", "squarecb"]

@@ -94,8 +94,8 @@ def describe_columns(columns: "Sequence[Account]", rounds: int, before: Before) 
     lines += [f"  first seen after the first row: {_listed(late)}"] if late else []
     if not before.rounds:
         lines += [
-            f"warning: nearly all values of {column.name} are different words, which cannot predict: leave it out with "
-            f"--column {column.name}=ignore"
+            f"warning: nearly all values of {column.name} are different: an id or free text, of which nothing can be "
+            f"learned word for word; leave it out with --column {column.name}=ignore"
             for column in words
             if _are_nearly_all_different(column, rounds)
         ]

@@ -64,6 +64,10 @@ def compare(
         str, DATA(metavar="0|1|auto", help="First feature index of svmlight files; default: detected.")
     ] = "",
     header: Annotated[bool | None, options.header(DATA)] = None,
+    separator: Annotated[str, options.separator(DATA)] = "",
+    decimal: Annotated[str, options.decimal(DATA)] = "",
+    dates: Annotated[str, options.dates(DATA)] = "",
+    encoding: Annotated[str, options.encoding(DATA)] = "",
     raw: Annotated[
         bool,
         DATA(
@@ -108,6 +112,7 @@ def compare(
         "n_features": features,
         "index_base": index_base or None,
         "header": header,
+        **options.read_text_options(separator, decimal, dates, encoding),
     }
     preparing = {"unit_norm": not raw, "constant": constant, "log1p": log1p, "standardize": standardize}
     if actions:
@@ -186,9 +191,10 @@ def _plan(
 
 def _has_times(path: str, reading: dict[str, Any]) -> bool:
     """Whether a table has a column of times, so that the order of its rows means something; say so."""
+    from gaptron.streams.files import TEXT_OPTIONS  # noqa: PLC0415
     from gaptron.streams.tables import time_columns  # noqa: PLC0415
 
-    found = time_columns(path, **{k: v for k, v in reading.items() if k in ("format", "label", "header")})
+    found = time_columns(path, **{k: v for k, v in reading.items() if k in ("format", "label", *TEXT_OPTIONS)})
     if found:
         print_line(
             f"gaptron: {path} has times ({found[0]}): its rounds are played in their order; --shuffle shuffles them",

@@ -256,6 +256,8 @@ def _with_damage(read: "Callable[[], OneLog]", skip_damaged: bool) -> "tuple[One
             log = read()
         except DamagedLineError as problem:
             hint = "" if skip_damaged else "; --skip-damaged skips lines that cannot be read"
+            if problem.has_other_actions:
+                hint = "; --actions reads a log whose actions differ from line to line"
             raise StreamError(problem.source, f"{problem.problem}{hint}", problem.line) from None
     return log, [str(warning.message) for warning in caught if issubclass(warning.category, DamagedLogWarning)]
 

@@ -15,6 +15,10 @@ OPTIONS = {
     "available": "--available",
     "n_features": "--features",
     "index_base": "--index-base",
+    "separator": "--separator",
+    "decimal": "--decimal",
+    "dates": "--dates",
+    "encoding": "--encoding",
     "limit": "--limit",
 }
 

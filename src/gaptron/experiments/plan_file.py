@@ -25,6 +25,10 @@ READING = {
     "n_features": int,
     "index_base": (int, str),
     "header": bool,
+    "separator": str,
+    "decimal": str,
+    "dates": str,
+    "encoding": str,
 }
 PREPARING = {"unit_norm": bool, "constant": bool, "standardize": bool, "log1p": bool, "limit": int}
 PLAN = ("streams", "algorithms", "feedback", "seeds", "grids", "bounds", "radius", "prepare")

@@ -25,6 +25,7 @@ from gaptron.streams.actions.dsjson import action_number, decision, distribution
 from gaptron.streams.json_lines import (
     LogLines,
     MalformedError,
+    OtherActionsError,
     encode,
     get,
     is_column,
@@ -69,7 +70,7 @@ class _Events:
         else:
             numbered, width = self._numbered, self.width
             if event.actions != self.actions:
-                raise MalformedError(
+                raise OtherActionsError(
                     "its actions differ from those of the lines before, and the labels of a log are fixed"
                 )
         pairs = _columns(event.shared) if numbered else _hashed(event.shared, width)

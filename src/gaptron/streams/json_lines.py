@@ -30,8 +30,14 @@ class NotJsonError(MalformedError):
     """The line is not a JSON object, for example because only part of it was written."""
 
 
+class OtherActionsError(MalformedError):
+    """The line has other actions than the lines before: such a file is read by `open_actions`."""
+
+
 class DamagedLineError(StreamError):
     """A line that cannot be read; `open_log(damaged="skip")` skips it."""
+
+    has_other_actions = False
 
     def __init__(self, source: str, problem: str, line: int) -> None:
         self.problem = problem
@@ -70,7 +76,9 @@ class LogLines:
                 elif self._skip and (taken or not self._header):
                     self._skipped.append((number, problem))
                 else:
-                    raise DamagedLineError(self.source.name, problem, number) from None
+                    damaged = DamagedLineError(self.source.name, problem, number)
+                    damaged.has_other_actions = isinstance(error, OtherActionsError)
+                    raise damaged from None
             else:
                 taken = True
         self._warn()

@@ -94,13 +94,23 @@ def is_table_file(data: str, format: str | None = None, available: Column | None
 
 
 def time_columns(
-    path: str | os.PathLike[str], *, format: str | None = None, label: Column | None = None, header: bool | None = None
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    label: Column | None = None,
+    header: bool | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    dates: str | None = None,
+    encoding: str | None = None,
 ) -> list[str]:
     """Return the columns of a table whose first rows hold times; none of standard input, which is read only once."""
     source = Source(os.fspath(path))
     if source.is_stdin:
         return []
-    options = CsvOptions(Columns(label), header, numeric=False)
+    check_forms(separator, decimal, dates)
+    check_encoding(encoding)
+    options = CsvOptions(Columns(label), header, separator, decimal, dates, encoding, numeric=False)
     first = next(TableReader(source, format, options, Unlabelled()).chunks(csv_text.SAMPLE), None)
     if first is None:
         return []
