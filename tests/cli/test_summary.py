@@ -111,6 +111,13 @@ def test_a_comparison_that_would_read_other_rounds_is_not_suggested(tmp_path):
     assert "next: --save MODEL keeps the learner, and gaptron predict FILE --load MODEL predicts" in text
 
 
+def test_rewards_are_not_told_to_become_full_information(tmp_path):
+    file = tmp_path / "sales.csv"
+    file.write_text("size,pay,sold\n" + "a,0.9,large\nb,0.8,small\nc,1,medium\n" * 50)
+    text = flat(run("play", str(file), "--label", "sold", "--reward", "pay", "--feedback", "bandit"))
+    assert "next:" in text and "--feedback full" not in text and "gaptron compare" not in text
+
+
 @pytest.mark.parametrize("words", [(), ("--verbose",)])
 def test_no_line_is_wider_than_80_columns_and_no_word_is_broken(words, tmp_path):
     labels = np.random.default_rng(4).choice(["a" * 30, "b" * 30, "c" * 30], 100).tolist()

@@ -36,12 +36,13 @@ def next_step(summary: dict[str, Any], context: typer.Context, *, encoded: bool)
         if not comparable:
             return "the error rises: --shuffle 0 tells whether the order of the rounds is the reason"
         return f"the error rises: {_compare(context)} --in-order ranks algorithms on the rounds in this order"
-    if summary["feedback"] == "bandit" and summary["n_classes"] == TWO and summary["reward"] is None:
+    right_or_wrong = summary["feedback"] == "bandit" and summary["reward"] is None
+    if right_or_wrong and summary["n_classes"] == TWO:
         return (
             "of two labels, right or wrong reveals the true one: if exactly one is right in every round, "
             "--feedback full learns from this"
         )
-    if summary["feedback"] == "bandit":
+    if right_or_wrong:
         full = "--feedback full makes fewer mistakes, if the true label becomes known after each round"
         other = f"{_compare(context)} --feedback bandit tells whether another algorithm is better"
         return f"{full}; else {other}" if comparable else full
