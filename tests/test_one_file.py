@@ -12,7 +12,7 @@ from gaptron.algorithms import NAMES
 from tests.conftest import REPOSITORY
 
 # Where an algorithm may be named: the default, and figures about certain algorithms.
-DEFAULTS = {"learner/learner.py", "cli/play.py", "cli/warm.py"}
+DEFAULTS = {"learner/learner.py", "cli/options.py"}
 FIGURES = {"report/advice.py", "report/theme.py", "report/exploration.py"}
 # Names that mean something else too: the package, an oracle of squarecb, a stream.
 OTHER_MEANINGS = {"gaptron", "softmax", "separable"}

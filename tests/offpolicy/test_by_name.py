@@ -123,7 +123,7 @@ def test_evaluate_takes_a_saved_model_by_name(logged, tmp_path):
         said["estimates"]["doubly robust"]["mistakes"] == evaluate_frozen(mine, open_log(path)).estimates[-1].mistakes
     )
     new = CliRunner().invoke(app, ["evaluate", str(path), "-a", "squarecb"], catch_exceptions=False)
-    assert new.stdout.splitlines()[-1].startswith("conclusion: ")
+    assert "\nconclusion: " in new.stdout
 
 
 # --- refusals ---

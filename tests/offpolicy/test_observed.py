@@ -115,7 +115,7 @@ def test_evaluate_says_it_in_words_and_numbers(path):
     proved = observe(log)
     assert said["least_loss"] == pytest.approx(proved.least_loss(20.0), rel=1e-6)
     assert said["mistakes"] == proved.mistakes and len(said["softmax"]) == len(proved.softmax)
-    text = evaluate(place)
+    text = " ".join(evaluate(place).split())
     assert f"observed in the log: {said['sentence']}" in text
     assert "only correct one; a bound on log loss, not on mistakes" in text
     assert "observed" not in evaluate(place, "--no-observed")

@@ -49,7 +49,6 @@ APPLICABLE = (  # with --actions
     ),
     *("observed", "level", "json_"),
 )
-DEFAULT = "advised-gaptron"
 SEARCHED = 10_000_000  # search for the best rule if numbers in the log × labels do not exceed this
 LISTED = 8  # labels in an error message
 SHORT = 100  # do not recommend a replay of fewer rounds
@@ -61,7 +60,7 @@ def evaluate(
         str, typer.Argument(help="A file of logged decisions, - for standard input, or the store of a service.")
     ],
     algorithm: Annotated[
-        str, LEARN("--algorithm", "-a", help="Evaluate a new learner; default: advised-gaptron.")
+        str, LEARN("--algorithm", "-a", help=f"Evaluate a new learner; default: {options.DEFAULT_ALGORITHM}.")
     ] = "",
     load: Annotated[
         str, LEARN(metavar="MODEL", help="Evaluate a saved model that has not learned from this log.")
@@ -130,7 +129,7 @@ def evaluate(
     """
     action_options.check_applicable(context, actions, APPLICABLE, of_logs=("action", "propensity", "costs"))
     if not (algorithm or load or probabilities):
-        algorithm = DEFAULT
+        algorithm = options.DEFAULT_ALGORITHM
     method = method or ("learning" if algorithm else "frozen")
     for_new = {"--loss": loss, "--norm": norm, "--radius": radius, "--horizon": horizon, "--set": set_}
     _check_options(algorithm, load, probabilities, method, [option for option, value in for_new.items() if value])

@@ -5,7 +5,8 @@ from typing import Any
 
 import typer
 
-DEFAULT = "advised-gaptron"
+from gaptron.cli.options import DEFAULT_ALGORITHM
+
 TWO = 2  # labels
 # Options of `play` that `compare` takes in the same form, so that both read the same rounds.
 SHARED = ("format_", "label", "classes", "features", "index_base", "header", "raw", "constant", "log1p", "standardize")
@@ -20,8 +21,8 @@ def next_step(summary: dict[str, Any], context: typer.Context, *, encoded: bool)
         encoded: were the columns of a table encoded?
     """
     label, mistakes = summary["majority"]["label"], summary["majority"]["mistakes"]
-    if summary["mistakes"] >= mistakes and summary["algorithm"] != DEFAULT and not context.params["load"]:
-        return f"the learner is not better than always {label}: try -a {DEFAULT}, which needs no settings"
+    if summary["mistakes"] >= mistakes and summary["algorithm"] != DEFAULT_ALGORITHM and not context.params["load"]:
+        return f"the learner is not better than always {label}: try -a {DEFAULT_ALGORITHM}, which needs no settings"
     if summary["mistakes"] >= mistakes:
         columns = "; an identifier among the columns misleads: --column NAME=ignore leaves it out" if encoded else ""
         return f"the learner is not better than always {label}: check that --label is the column you mean{columns}"

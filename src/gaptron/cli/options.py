@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+DEFAULT_ALGORITHM = "advised-gaptron"
 OPTION_NAMES = {"n_classes": "--classes", "n_features": "--features"}  # of arguments with another name in Python
 
 

@@ -26,7 +26,7 @@ def play(
     stream: Annotated[
         str, typer.Argument(help="A file, - for standard input, or the name of a data set such as synsep or digits.")
     ],
-    algorithm: Annotated[str, options.algorithm(LEARN)] = "advised-gaptron",
+    algorithm: Annotated[str, options.algorithm(LEARN)] = options.DEFAULT_ALGORITHM,
     feedback: Annotated[
         str, LEARN(help="The feedback after each round: full (the true label) or bandit (correct or not).")
     ] = "",

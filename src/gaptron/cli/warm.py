@@ -10,7 +10,7 @@ from gaptron.errors import SettingError
 
 
 def warm(
-    algorithm: Annotated[str, options.algorithm()] = "advised-gaptron",
+    algorithm: Annotated[str, options.algorithm()] = options.DEFAULT_ALGORITHM,
     feedback: Annotated[str, typer.Option(help="full or bandit; default: all that the algorithm supports.")] = "",
     loss: Annotated[str, options.loss()] = "",
 ) -> None:
