@@ -83,19 +83,15 @@ def event_of(text: str, number: int, low: float) -> Event:
 
 def context_of(shared: dict[str, Any]) -> list[dict[str, Any]]:
     """The `contextFeatures` of Rank, which Personalizer logs as FromUrl and gaptron as C."""
-    for name in ("FromUrl", "C"):
-        if name in shared:
-            return listed(shared[name])
-    return [{name: value for name, value in shared.items() if not name.startswith("_")}]
+    own = {name: value for name, value in shared.items() if not name.startswith("_")}
+    return listed(own["FromUrl"] if own.keys() == {"FromUrl"} else own["C"] if own.keys() == {"C"} else own)
 
 
 def action_of(one: dict[str, Any]) -> dict[str, Any]:
     """An action of Rank, whose features Personalizer logs as j and gaptron as A."""
     id = one["_tag"] if "_tag" in one else one["i"]["id"]
-    for name in ("j", "A"):
-        if name in one:
-            return {"id": id, "features": listed(one[name])}
-    return {"id": id, "features": [{name: value for name, value in one.items() if name not in ("_tag", "i")}]}
+    own = {name: value for name, value in one.items() if name not in ("_tag", "i")}
+    return {"id": id, "features": listed(own["j"] if own.keys() == {"j"} else own["A"] if own.keys() == {"A"} else own)}
 
 
 def listed(features: Any) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """`gaptron import`: logs and tables teach a model of a store, or of a running service."""
 
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -143,6 +144,25 @@ def test_a_log_of_actions_is_imported(tmp_path: Path, form: str) -> None:
     assert run(tmp_path / "other", path, "--model", "news") == f"news: {version} decisions imported.\n"
     assert learned(str(tmp_path / "other"), "news").version == version
     assert "--label is for models with labels" in run(tmp_path / "other", path, "--model", "news", "--label", "x")
+
+
+def test_a_log_of_personalizer_is_imported_with_the_features_that_rank_has(tmp_path: Path) -> None:
+    context = [{"user": {"segment": "student"}}, {"hour": 14}]
+    features = {"sport": [{"topic": "sport"}, {"age": {"hours": 3}}], "news": []}
+    actions = [{"_tag": name, "i": {"constant": 1, "id": name}, "j": own} for name, own in features.items()]
+    played = {"_label_cost": -1.0, "_label_probability": 0.8, "_label_Action": 1, "_labelIndex": 0, "a": [1, 2]}
+    line = {**played, "EventId": "1", "c": {"FromUrl": context, "_multi": actions}, "p": [0.8, 0.2]}
+    served = Served(str(tmp_path / "store"))
+    make_news(served)
+    rank = {"contextFeatures": context, "actions": [{"id": name, "features": own} for name, own in features.items()]}
+    assert served.call("POST", "/personalizer/v1.0/rank", {**rank, "eventId": "rank"}).status_code == 201
+    served.close()
+    path = log_of(tmp_path, [line], "log.dsjson")
+    assert run(tmp_path / "store", path, "--model", "news") == "news: 1 decision imported.\n"
+    with contextlib.closing(sqlite3.connect(tmp_path / "store" / "gaptron.db")) as database:
+        query = "select body from log where kind in ('decided', 'imported') order by seq"
+        ranked, imported = (json.loads(body)["request"] for (body,) in database.execute(query))
+    assert (ranked["context"], ranked["actions"]) == (imported["context"], imported["actions"])
 
 
 def test_a_table_of_actions_is_imported(tmp_path: Path) -> None:

@@ -234,6 +234,19 @@ def test_rounds_that_were_not_activated_are_left_out_and_counted(tmp_path):
     assert len(log) == 2 and log.notes == ("1 rounds with _skipLearn were left out",)
 
 
+def test_features_of_personalizer_have_the_names_that_rank_had(tmp_path):
+    rank = [{"user": {"segment": "student"}, "_note": 1}, {"hour": 14, "town": ""}]
+    topics = [[{"topic": "sport", "id": 5}, {"scores": [0.5, 2]}], []]
+    actions = [{"_tag": name, "i": {"constant": 1, "id": name}, "j": features} for name, features in zip("ab", topics)]
+    log = open_actions(written(tmp_path, "log.dsjson", dsjson(-1, 0.5, [2, 1], actions, {"FromUrl": rank})))
+    assert log.contexts[0] == {"user.segment": "student", "hour": 14, "town": None}
+    assert log.actions[0] == {"a": {"topic": "sport", "id": 5, "scores.0": 0.5, "scores.1": 2}, "b": {}}
+    assert log.action(0) == "b"
+    others = [{"_tag": "a", "i": {"id": "a"}, "Topic": {"kind": "news"}}]
+    log = open_actions(written(tmp_path, "log.dsjson", dsjson(-1, 1.0, [1], others, {"FromUrl": rank})))
+    assert log.actions[0] == {"a": {"Topic.kind": "news"}}
+
+
 def test_parts_of_a_stream(tmp_path):
     log = open_actions(written(tmp_path, "log.dsjson", DSJSON))
     rest = log[1:]
@@ -425,6 +438,8 @@ def test_bad_blocks_of_vw_text(text, line, problem, tmp_path):
         ({"_label_cost": None}, "_label_cost is null"),
         ({"_outcomes": []}, "several slots"),
         ({"c": {"_multi": [{"_tag": 3}]}}, "_tag of action 1"),
+        ({"c": {"FromUrl": 3, "_multi": [{"_tag": "z", "j": []}]}}, r"c.FromUrl\[0\] is 3, not an object"),
+        ({"c": {"FromUrl": [], "_multi": [{"_tag": "z", "j": 5}]}}, r"j of action 1 of c._multi\[0\] is 5"),
     ],
 )
 def test_bad_lines_of_dsjson(changes, problem, tmp_path):

@@ -11,7 +11,7 @@ from gaptron.event_id import new_event_id
 from gaptron.serve.personalizer.schemas import Objects, RankRequest, RankResponse, ScoredAction
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.schemas import EVENT_ID_PATTERN, Decision, DecisionRequest, Outcome, RewardRange
-from gaptron.streams.actions.features import flatten
+from gaptron.streams.actions.features import flatten_objects
 from gaptron.streams.json_lines import MalformedError
 
 DOTS = ".", ".."  # clients remove these from paths, so that no reward could name the event
@@ -40,23 +40,13 @@ def event_id(foreign: str) -> str:
 
 
 def features(given: Objects | None, what: str) -> dict[str, Any]:
-    """Return the features of Personalizer's objects by name, as `flatten` names them.
-
-    A name that is in several objects is taken as an array of its values.
-    """
-    found: dict[str, list[Any]] = {}
+    """Return the features of Personalizer's objects by name, as `flatten_objects` names them."""
     try:
-        for at, one in enumerate(given or ()):
-            for name, value in flatten(one, f"{what}[{at}]", vw=True).items():
-                found.setdefault(name, []).append(None if value == "" else value)
-        cells: dict[str, Any] = {}
-        for name, values in found.items():
-            cells |= {name: values[0]} if len(values) == 1 else flatten({name: values}, what)
+        return flatten_objects(given or (), what)
     except MalformedError as problem:
         raise invalid(f"{what}: {problem}") from None
     except RecursionError:
         raise invalid(f"{what} is nested too deeply") from None
-    return cells
 
 
 def baseline(body: RankRequest) -> str:

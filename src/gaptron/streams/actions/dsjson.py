@@ -9,7 +9,9 @@ line. Actions are numbered from 1, and the one played comes first in `a` and `p`
 The id of an action is its `_tag`, or else its feature id. Rounds with `_skipLearn` are left out.
 
 Lines that gaptron writes have the features of the context under C, and those of each action under A, beside i, its id
-for other programs; when they are read, these names are left out again, and all others are taken as they are.
+for other programs; when they are read, these names are left out again, and all others are taken as they are. The same
+holds for lines of Azure Personalizer, which have the context under FromUrl and the features of an action under j, as
+arrays of objects: the features have the names that Rank had.
 """
 
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from typing import Any
 
 from gaptron.data.values import CLOSE
 from gaptron.streams.actions.costs import Costs
-from gaptron.streams.actions.features import flatten
+from gaptron.streams.actions.features import flatten, flatten_objects
 from gaptron.streams.actions.ids import TAG, Ids
 from gaptron.streams.actions.rounds import PLAYED, NamedRounds, Round, RoundCollector
 from gaptron.streams.json_lines import LogLines, MalformedError, encode, get, number, numbers, short
@@ -25,6 +27,8 @@ from gaptron.streams.source import Source
 
 OURS = {"m": "gaptron"}  # under VWState
 CONTEXT, ACTION, ID = "C", "A", "i"
+RANK_CONTEXT, RANK_ACTION = "FromUrl", "j"  # of Personalizer
+RANKED = {"_tag", "i", RANK_ACTION}  # what an action of Personalizer has; i has the id again
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -56,21 +60,35 @@ def _round(line: dict[str, Any], costs: Costs, ids: Ids) -> Round:
     if not isinstance(given, list) or not given:
         raise MalformedError("c._multi must be an array of at least one action")
     ours = line.get("VWState") == OURS
-    actions = [_action(at, each, ids, ours) for at, each in enumerate(given)]
-    context = flatten(get(shared, CONTEXT), f"c.{CONTEXT}") if ours else flatten(shared, "c", vw=True)
+    ranked = [name for name in shared if not name.startswith("_")] == [RANK_CONTEXT]
+    actions = [_action(at, each, ids, ours=ours, ranked=ranked) for at, each in enumerate(given)]
+    if ranked:
+        context = flatten_objects(_objects(shared[RANK_CONTEXT]), f"c.{RANK_CONTEXT}")
+    else:
+        context = flatten(get(shared, CONTEXT), f"c.{CONTEXT}") if ours else flatten(shared, "c", vw=True)
     order, played, propensity = decision(line, len(actions))
     reward = costs.reward(number(get(line, "_label_cost"), "_label_cost"))
     return Round(context, actions, PLAYED, played, propensity, [reward], distribution(line, order, propensity))
 
 
-def _action(at: int, given: Any, ids: Ids, ours: bool) -> tuple[Any, dict[str, Any]]:
+def _action(at: int, given: Any, ids: Ids, *, ours: bool, ranked: bool) -> tuple[Any, dict[str, Any]]:
     what = f"action {at + 1} of c._multi"
     own = ours and isinstance(given, dict)
-    features = flatten(get(given, ACTION), f"{ACTION} of {what}") if own else flatten(given, what, vw=True)
+    if ranked and isinstance(given, dict) and "_tag" in given and given.keys() <= RANKED:
+        features, own = flatten_objects(_objects(given.get(RANK_ACTION)), f"{RANK_ACTION} of {what}"), True
+    else:
+        features = flatten(get(given, ACTION), f"{ACTION} of {what}") if own else flatten(given, what, vw=True)
     tag = given.get("_tag")
     if tag is not None and not isinstance(tag, str):
         raise MalformedError(f"_tag of {what} is {short(tag)}, not a text")
     return ids.take(at, tag, {} if own and ids.where in (None, TAG) else features), features
+
+
+def _objects(given: Any) -> list[Any]:
+    """Objects of features in an array, or one alone; None: there are none."""
+    if given is None:
+        return []
+    return given if isinstance(given, list) else [given]
 
 
 def decision(line: dict[str, Any], K: int) -> tuple[list[int], int, float]:

@@ -5,6 +5,7 @@ of a name, user=student; it is read as the word student of the feature user.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from gaptron.streams.json_lines import MalformedError, short
@@ -30,6 +31,27 @@ def flatten(given: Any, what: str, *, vw: bool = False) -> dict[str, Any]:
     found: dict[str, Any] = {}
     _fill(found, given, "", vw)
     return found
+
+
+def flatten_objects(given: Iterable[Any], what: str) -> dict[str, Any]:
+    """Return the features of several objects as one, as Azure Personalizer has them.
+
+    Args:
+        given: the objects.
+        what: their name in errors.
+
+    Returns:
+        Name → value as in `flatten`, with `vw`. A name that is in several objects is taken as an array of its values,
+        an empty text as a missing value.
+    """
+    found: dict[str, list[Any]] = {}
+    for at, one in enumerate(given):
+        for name, value in flatten(one, f"{what}[{at}]", vw=True).items():
+            found.setdefault(name, []).append(None if value == "" else value)
+    features: dict[str, Any] = {}
+    for name, values in found.items():
+        features |= {name: values[0]} if len(values) == 1 else flatten({name: values}, what)
+    return features
 
 
 def _fill(found: dict[str, Any], given: dict[str, Any], prefix: str, vw: bool) -> None:
