@@ -259,6 +259,15 @@ def test_shadow_mode_of_a_model_with_actions_speaks_of_rewards(served: Served) -
 # --- speed ------------------------------------------------------------------------------------------------------------
 
 
+def test_the_seconds_are_those_since_the_start_of_the_service(served: Served) -> None:
+    assert report_of(served, "triage")["speed"]["seconds"] == 0.0
+    served.pass_time(20)
+    assert report_of(served, "triage")["speed"]["seconds"] == 20.0
+    served.stop()
+    served.open()
+    assert report_of(served, "triage")["speed"]["seconds"] == 0.0
+
+
 def test_quantiles_are_of_decisions_and_outcomes_alone() -> None:
     metrics = Metrics(lambda: None, lambda: True)
     decisions = metrics.requests.labels("/v1/models/{model}/decisions", "200")
