@@ -146,6 +146,25 @@ def test_the_response_shown_is_that_of_the_service(tmp_path: Path, monkeypatch: 
         service.close()
 
 
+def test_the_outcome_of_a_click_shown_is_that_of_the_service(tmp_path: Path) -> None:
+    served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
+    text = (DOCS / "how-to/serve.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r'^```bash title="clicks"\n(.*?)^```', text, re.M | re.S)
+    (shown,) = re.findall(r'^```json title="clicks"\n(.*?)^```', text, re.M | re.S)
+    model, decision, outcome = (json.loads(body) for body in re.findall(r"-d '(.*?)'", commands))
+    service = served.Served(tmp_path / "store")
+    try:
+        assert service.call("POST", "/v1/models", model).status_code == 201
+        path = "/v1/models/teaser/decisions"
+        assert service.call("POST", path, decision).status_code == 201
+        assert service.call("PUT", f"{path}/visit-1/outcome", outcome).json() == json.loads(shown)
+        assert service.model("teaser").version == 0
+        service.pass_time(model["feedback_timeout"] + 1)
+        assert service.model("teaser").version == 1
+    finally:
+        service.close()
+
+
 def test_the_history_and_segments_shown_are_those_of_the_service(tmp_path: Path) -> None:
     served = pytest.importorskip("tests.serve.served", reason="needs the extra serve")
     text = (DOCS / "how-to/serve.md").read_text(encoding="utf-8")
@@ -157,8 +176,8 @@ def test_the_history_and_segments_shown_are_those_of_the_service(tmp_path: Path)
         service.send_outcome("a", correct=True)
         service.send_outcome("b", correct=False)
         shown = re.findall(r'^```json title="(.*?)"\n(.*?)^```', text, re.M | re.S)
-        assert [path for path, _ in shown] == ["history?step=hour", "segments"]
-        for path, body in shown:
+        assert [path for path, _ in shown] == ["clicks", "history?step=hour", "segments"]
+        for path, body in shown[1:]:
             text = service.call("GET", f"/v1/models/triage/{path}").text
             assert json.loads(text, parse_float=lambda number: round(float(number), 4)) == json.loads(body)
     finally:

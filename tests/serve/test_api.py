@@ -160,8 +160,8 @@ def test_dense_and_sparse_examples_give_the_same_distribution(served: Served) ->
         ({}, "either x or features"),
         ({"x": [1, 2], "features": {"a": 1}}, "either x or features"),
         ({"features": {"a": 1}}, "numbers as x"),
-        ({"x": [1.0, "2"]}, "float"),
-        ({"x": [1.0, True]}, "float"),
+        ({"x": [1.0, "2"]}, "x[1] must be a number"),
+        ({"x": [1.0, True]}, "x[1] must be a number"),
         ({"x": [100.0, 0.0]}, "norm"),
         ({"x": [1e-200, 0.0]}, "norm"),
         ({"x": {"indices": [0], "values": [1.0, 2.0]}}, "1 indices but 2 values"),
@@ -528,6 +528,50 @@ def test_epsilon_keeps_every_label_possible(served: Served) -> None:
 def test_models_that_cannot_be_are_refused(served: Served, spec: Any, words: str) -> None:
     assert words in problem(served.make(**{"name": "new", **spec}), 422, "invalid")
     assert list(served.service.coordinator.models) == ["triage"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"name": "Big one"},
+            "name must be 1 to 64 characters a-z, 0-9 and -, and begin with a letter or digit",
+        ),
+        ({"name": 3}, "name must be a text, not an integer"),
+        ({"feedback_timeout": 1}, "feedback_timeout must be at least 5 seconds"),
+        ({"feedback_timeout": 1e6}, "feedback_timeout must be at most 604,800 seconds"),
+        ({"epsilon": 1.0}, "epsilon must be less than 1"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"labels": ["mail", 3]}, "labels[1] must be a text, not an integer"),
+        ({"colour": 1}, "Object contains unknown field `colour`"),  # plain enough
+    ],
+)
+def test_an_invalid_field_of_a_model_is_named_in_a_plain_sentence(
+    served: Served, change: dict[str, Any], said: str
+) -> None:
+    assert problem(served.make(**{"name": "other", **change}), 422, "invalid") == said
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            {"features": {"topic": ["sport"]}},
+            "a feature in features must be a number, a text, true, false or null, not an array",
+        ),
+        (
+            {"actions": [{"id": "a"}, {"id": "b", "features": {"topic": {}}}]},
+            "a feature in actions[1].features must be a number, a text, true, false or null, not an object",
+        ),
+        ({"x": [0.3, "high"]}, "x[1] must be a number, not a text"),
+        (
+            {"x": [0.3, 1.0], "event_id": "order 7"},
+            "event_id must be 1 to 128 characters A-Z, a-z, 0-9 and . _ : -, and begin with a letter or digit",
+        ),
+    ],
+)
+def test_an_invalid_field_of_a_decision_is_named_in_a_plain_sentence(served: Served, body: Any, said: str) -> None:
+    assert problem(served.call("POST", "/v1/models/triage/decisions", body), 422, "invalid") == said
 
 
 def test_a_change_of_nothing_is_refused(served: Served) -> None:

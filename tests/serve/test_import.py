@@ -54,6 +54,25 @@ def test_a_log_is_imported_once_and_learned_from_as_logged(anywhere: Served) -> 
     assert counts(anywhere)["imported"] == 3 and counts(anywhere)["decisions"] == 1
 
 
+def test_the_summary_says_how_many_decisions_were_imported(served: Served) -> None:
+    def summary() -> str:
+        return str(served.call("GET", "/v1/models/slow/report").json()["summary"])
+
+    served.make(name="slow", feedback_timeout=60, on_timeout="wrong")
+    send(served, LINES[:1], "slow")
+    assert summary() == "No decisions yet. 1 decision of other logs was imported and learned."
+    send(served, LINES, "slow")
+    served.service.reports._reports.clear()  # a report is reused for a second
+    assert summary() == "No decisions yet. 3 decisions of other logs were imported and learned."
+    served.decide("a", model="slow")
+    served.send_outcome("a", "slow", correct=True)
+    served.service.reports._reports.clear()
+    assert summary() == (
+        "1 decision, 100 % with an outcome. 1 outcome arrived and will be learned at the end of the timeout. "
+        "3 decisions of other logs were imported and learned."
+    )
+
+
 def test_decisions_without_a_propensity_are_refused_with_their_number(served: Served) -> None:
     without = [{name: value for name, value in line.items() if name != "propensity"} for line in LINES]
     detail = problem(send(served, [LINES[0], *without[1:]]), 422, "invalid")

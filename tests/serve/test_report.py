@@ -13,7 +13,7 @@ from gaptron.serve.events import Created
 from gaptron.serve.metrics import Metrics
 from gaptron.serve.model_state import Model
 from gaptron.serve.replay import replay
-from gaptron.serve.report import MIN_PLAYED, _warnings
+from gaptron.serve.report import MAX_WIDTH, MIN_PLAYED, _warnings
 from gaptron.serve.schemas import DecisionRequest, NewModel, Played
 from gaptron.serve.tally import WINDOW, LabelCounts
 from tests.serve.news import choose, likes, make_news, visits
@@ -165,7 +165,25 @@ def test_an_estimate_that_says_nothing_is_hidden_with_the_reason(served: Served)
     assert estimates["mail"]["error_rate"] < 0.1 and "hidden" not in estimates["mail"]
     for label in ("chat", "phone"):
         assert estimates[label]["error_rate"] is None and estimates[label]["high"] - estimates[label]["low"] > 0.5
-        assert "says too little" in estimates[label]["hidden"] and "epsilon" in estimates[label]["hidden"]
+        assert estimates[label]["hidden"] == (
+            f"the interval is {100 * estimates[label]['low']:.0f} % to {100 * estimates[label]['high']:.0f} %: too few "
+            "decisions say something about it yet; more of them do if more are drawn at random (epsilon)"
+        )
+
+
+def test_where_every_decision_was_drawn_uniformly_an_estimate_needs_only_more_of_them(served: Served) -> None:
+    decisions = play(served, "triage", 50)
+    assert {one["propensity"] for one in decisions} == {1 / 3}
+    send_outcomes(
+        served, "triage", [{"event_id": one["event_id"], "correct": t % 3 == 0} for t, one in enumerate(decisions)]
+    )
+    report = report_of(served, "triage")
+    hidden = [one for one in (report["uniform"], *report["single_label"]) if "hidden" in one]
+    assert report["uniform"] in hidden
+    for one in hidden:
+        assert one["error_rate"] is None and one["high"] - one["low"] > MAX_WIDTH
+        between = f"{100 * one['low']:.0f} % to {100 * one['high']:.0f} %"
+        assert one["hidden"] == f"the interval is {between}: too few decisions for an estimate yet"
 
 
 def test_a_label_that_was_added_is_estimated_since_then(served: Served) -> None:
@@ -253,10 +271,19 @@ def test_shadow_mode_of_a_model_with_actions_speaks_of_rewards(served: Served) -
     assert report["shadow"]["low"] <= report["shadow"]["high"]
     assert report["total"]["mean_reward"] == pytest.approx(1.0 - report["shadow"]["played"]["error_rate"])
     if report["shadow"]["error_rate"] is None:  # the caller drew nothing at random
-        assert "says too little" in report["shadow"]["hidden"]
+        assert report["shadow"]["hidden"].endswith("if more are drawn at random by the caller")
 
 
 # --- speed ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_seconds_are_those_since_the_start_of_the_service(served: Served) -> None:
+    assert report_of(served, "triage")["speed"]["seconds"] == 0.0
+    served.pass_time(20)
+    assert report_of(served, "triage")["speed"]["seconds"] == 20.0
+    served.stop()
+    served.open()
+    assert report_of(served, "triage")["speed"]["seconds"] == 0.0
 
 
 def test_quantiles_are_of_decisions_and_outcomes_alone() -> None:

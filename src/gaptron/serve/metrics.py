@@ -1,6 +1,5 @@
 """Prometheus metrics. Those of the models are read when Prometheus scrapes them."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from gaptron.serve.clock import elapsed
 from gaptron.serve.coordinator import Coordinator
 
 MAX_LABELS = 50  # of each model; every label is a time series
@@ -17,9 +17,21 @@ COUNTER_KINDS = ("duplicates", "conflicts", "refused", "retries")
 
 
 class Metrics:
-    """The metrics of one service."""
+    """The metrics of one service, which starts now.
 
-    def __init__(self, coordinator: Callable[[], Coordinator | None], ready: Callable[[], bool]) -> None:
+    Args:
+        coordinator: the coordinator, once there is one.
+        ready: are requests served?
+        elapsed: the monotonic clock, in µs.
+    """
+
+    def __init__(
+        self,
+        coordinator: Callable[[], Coordinator | None],
+        ready: Callable[[], bool],
+        elapsed: Callable[[], int] = elapsed,
+    ) -> None:
+        self._elapsed, self._began = elapsed, elapsed()
         self._registry = CollectorRegistry()
         self.requests = Histogram(
             "gaptron_request_seconds",
@@ -34,7 +46,7 @@ class Metrics:
         """The performance of the service since its start, for the report."""
         committer = coordinator.committer
         return {
-            "seconds": time.monotonic(),
+            "seconds": (self._elapsed() - self._began) / 1e6,
             "events": committer.committed,
             "commits": committer.commits,
             "commit_ms": 1000.0 * committer.seconds / committer.commits if committer.commits else None,

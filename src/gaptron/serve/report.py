@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def report(facts: Facts) -> dict[str, Any]:
         "recent": _recent(errors),
         "mean_reward": _mean_reward(errors),
         "total": _total(facts),
-        "uniform": _weighted(facts.uniform),
+        "uniform": _weighted(facts.uniform, facts),
         "single_label": _single_label(facts),
         "shadow": shadow,
         "labels": _labels(facts),
@@ -123,6 +124,15 @@ def report(facts: Facts) -> dict[str, Any]:
 
 def _summary(facts: Facts, errors: Any, shadow: dict[str, Any] | None) -> str:
     tally = facts.tally
+    imported = ""
+    if tally["imported"]:
+        were = "was" if tally["imported"] == 1 else "were"
+        imported = f" {_number(tally['imported'], 'decision')} of other logs {were} imported and learned."
+    return f"{_of_decisions(facts, errors, shadow)}{imported}"
+
+
+def _of_decisions(facts: Facts, errors: Any, shadow: dict[str, Any] | None) -> str:
+    tally = facts.tally
     if not tally["decisions"]:
         return "No decisions yet."
     decisions, waiting = _decisions(facts), ""
@@ -131,6 +141,8 @@ def _summary(facts: Facts, errors: Any, shadow: dict[str, Any] | None) -> str:
     if shadow is not None:
         return f"Shadow mode. {decisions}; {_comparison(facts, shadow)}.{waiting}"
     if not len(errors):
+        if waiting and tally["imported"]:
+            return f"{decisions}.{waiting}"
         return f"{'Nothing learned' if waiting else 'No outcomes'} yet. {decisions}.{waiting}"
     last = f"in the last {_number(len(errors), 'outcome')}{' and timeouts' if tally['timed_out'] else ''}"
     if facts.has_actions:
@@ -224,7 +236,7 @@ def _total(facts: Facts) -> dict[str, Any]:
     return {**rates, "mean_reward": None if rates["error_rate"] is None else 1.0 - rates["error_rate"]}
 
 
-def _weighted(sums: WeightedSums) -> dict[str, Any] | None:
+def _weighted(sums: WeightedSums, facts: Facts) -> dict[str, Any] | None:
     """The estimated error rate of another policy, by inverse propensity, with its proven interval.
 
     The estimate is self-normalised, since the weights need not average 1 where the policy plays what the log does not
@@ -235,18 +247,23 @@ def _weighted(sums: WeightedSums) -> dict[str, Any] | None:
     proven = proven_interval_of_sums(sums, LEVEL)
     low, high = sorted((proven.low, proven.high))
     if high - low > MAX_WIDTH:
-        hidden = (
-            f"it lies between {_percent(low)} and {_percent(high)}, which says too little: such decisions were too "
-            "rare, and too few of them drawn at random (epsilon)"
-        )
+        hidden = f"the interval is {_percent(low)} to {_percent(high)}: {_what_is_missing(facts)}"
         return {"error_rate": None, "low": low, "high": high, "hidden": hidden}
     error_rate = min(max(sums.mistakes.total / (sums.weight or 1.0), low), high)
     return {"error_rate": error_rate, "low": low, "high": high}
 
 
+def _what_is_missing(facts: Facts) -> str:
+    """Why an interval is wide: more random draws help only where not every decision was drawn uniformly."""
+    if isclose(facts.uniform.weight, facts.uniform.mistakes.rounds):  # every weight is 1
+        return "too few decisions for an estimate yet"
+    source = "by the caller" if facts.mode == "shadow" else "(epsilon)"
+    return f"too few decisions say something about it yet; more of them do if more are drawn at random {source}"
+
+
 def _single_label(facts: Facts) -> list[dict[str, Any]]:
     """The estimated error rates of always playing one label, over the whole log."""
-    estimates = ((facts.labels[code], _weighted(sums)) for code, sums in facts.always.items())
+    estimates = ((facts.labels[code], _weighted(sums, facts)) for code, sums in facts.always.items())
     return [{"label": label, **estimate} for label, estimate in estimates if estimate is not None]
 
 
@@ -255,7 +272,7 @@ def _shadow(facts: Facts) -> dict[str, Any] | None:
     if facts.mode != "shadow":
         return None
     played = facts.shadow_played.rates()
-    model = _weighted(facts.shadow_model) or {"error_rate": None, "low": None, "high": None}
+    model = _weighted(facts.shadow_model, facts) or {"error_rate": None, "low": None, "high": None}
     return {
         "agreement": facts.tally["agreed"] / facts.tally["shadow"] if facts.tally["shadow"] else None,
         "decisions": played.pop("decisions"),

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from gaptron.serve.problems import RefusedError, invalid
 from gaptron.serve.responses import JSON
 from gaptron.serve.service import Service
+from gaptron.serve.wording import plain
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ async def read_body(request: Request, type_: type[T]) -> T:
         body: T = _decoder(cast(Any, type_)).decode(await request.body())
         return body
     except msgspec.ValidationError as problem:
-        raise invalid(str(problem)) from None
+        raise invalid(plain(str(problem))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise RefusedError(400, "invalid-json", str(problem)) from None
 

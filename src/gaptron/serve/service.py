@@ -80,7 +80,7 @@ class Service:
         self._committer: Committer | None = None
         self._heartbeat: Heartbeat | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self.metrics = Metrics(lambda: self._coordinator, lambda: self.state == "ready")
+        self.metrics = Metrics(lambda: self._coordinator, lambda: self.state == "ready", options.elapsed)
 
     @property
     def coordinator(self) -> Coordinator:
