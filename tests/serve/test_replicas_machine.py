@@ -223,7 +223,7 @@ class Replicas(RuleBasedStateMachine):
         assert replay(store).decisions == len(self.decided)
 
 
-@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [6, pytest.param(60, marks=pytest.mark.slow)])
 def test_replicas_in_any_order(postgres: str, examples: int) -> None:
     run_state_machine_as_test(
         lambda: Replicas(postgres), settings=settings(max_examples=examples, stateful_step_count=30, deadline=None)
