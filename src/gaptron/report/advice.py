@@ -54,8 +54,8 @@ def figure(path: Path) -> None:
     )
     exploiting.legend(frameon=False, fontsize=9, loc="upper left")
 
-    colours, styles = (GREY, GREEN.light, BLUE.light, ORANGE.light), ("-", "--", "-", "-.")
-    for name, colour, style in zip(EXPERTS, colours, styles):
+    colours = GREY, GREEN.light, BLUE.light, ORANGE.light, VERMILLION.light
+    for name, colour, style in zip(EXPERTS, colours, ("-", "--", "-", "-.", ":"), strict=True):
         weights.plot(rounds, smooth(trace.note(name)), color=colour, linestyle=style, linewidth=2.0, label=name)
     weights.set(title="expert weights", ylabel="weight", ylim=(0, 1.45), yticks=[0, 0.5, 1], xlim=(1, trace.rounds))
     weights.legend(frameon=False, fontsize=8.5, ncols=2, loc="upper center")
